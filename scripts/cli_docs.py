@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typer.models import ArgumentInfo, OptionInfo
 
-from builder.cli.app import app
+from builder.cli.app import COMMANDS
+from builder.cli.command import function_of
 from builder.cli.examples import EXAMPLES
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -71,8 +72,7 @@ def section(command: Any) -> str:
 
 
 def page() -> str:
-    commands = [item.callback for item in app.registered_commands if item.callback]
-    return HEAD + "".join(map(section, commands))
+    return HEAD + "".join(map(section, map(function_of, COMMANDS)))
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from builder.cli.export import run_export
-from builder.cli.output import Output
+from builder.cli.command import Output
+from builder.cli.export import export as export_rows
 from builder.dataset.rows import dataset_rows
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target, load
@@ -212,7 +212,7 @@ def main() -> int:
             export = here / variant
             try:
                 if not export.exists():
-                    run_export(
+                    export_rows(
                         options.dataset, to=variant, out=export, tokenizer="qwen3",
                         chat_template=None, fresh=False, output=Output(quiet=True),
                     )  # fmt: skip

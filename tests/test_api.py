@@ -262,7 +262,6 @@ def test_a_view_is_served_while_its_block_runs(built):
         (lambda: builder.build_dataset([ROW], "o", preset=DATA), "preset: must be a name"),
         (lambda: builder.build_dataset([ROW, "x"], "o"), "found list of dict, str"),
         (lambda: builder.build_dataset(ROW, "o"), "one row: put it into a list"),
-        (lambda: builder.build_dataset([ROW], "o", ray_address="x"), "^ray_address: only for"),
         (lambda: builder.build_dataset([ROW], "o", mapping=3), "mapping: must be a path, a dict"),
         (lambda: builder.build_dataset([ROW], "o", mapping={"mesage": 1}), "mapping: mesage: unk"),
         (lambda: builder.NormalizeOptions(units="turn"), "'units': no such key, did you mean 'uni"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
-Check = Callable[[str, Any], Any]
+_Check = Callable[[str, Any], Any]
 
 _RANGES: Mapping[str, tuple[int, int | None]] = {"workers": (1, None), "port": (0, 65535)}
 """{whole number: its smallest and largest value}; the others begin at 0."""
@@ -63,7 +63,6 @@ def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
 
 
 def _one_list(signature: inspect.Signature) -> str:
-    """Returns the end of a message about too many arguments, if the first one is a list."""
     for name, first in signature.parameters.items():
         return f"; `{name}` is one list" if str(first.annotation).startswith("Sequence[") else ""
     return ""
@@ -96,7 +95,7 @@ def _key_places(kind: str) -> Mapping[str, Sequence[str]]:
     return {name: path.split(".") for name, path in places.items()} | own
 
 
-def _check_for(annotation: str) -> Check | None:
+def _check_for(annotation: str) -> _Check | None:
     """Returns the check for a type, as it is written; None: the function checks it itself."""
     base = annotation.removesuffix(" | None")
     check = _CHECKS.get(base)
@@ -191,7 +190,7 @@ def _dialogue(name: str, value: Any) -> Dialogue:
     return chosen
 
 
-def _is_a(kind: str) -> Check:
+def _is_a(kind: str) -> _Check:
     def check(name: str, value: Any) -> Any:
         if type(value).__name__ != kind:
             found = type(value).__name__
@@ -201,7 +200,7 @@ def _is_a(kind: str) -> Check:
     return check
 
 
-_CHECKS: Mapping[str, Check] = {
+_CHECKS: Mapping[str, _Check] = {
     "str | Path": _path,
     "str": _text,
     "int": _whole,

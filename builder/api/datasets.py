@@ -189,7 +189,7 @@ def export_dataset(
     UsageError if there is no such dataset, variant or tokenizer, or if the output folder is not
     empty.
     """
-    from builder.export.trace import TRACES, export_traces
+    from builder.export.atif import ATIF, export_atif
     from builder.export.variants import VARIANTS
     from builder.export.write import export
     from builder.output.manifest import Manifest
@@ -198,7 +198,7 @@ def export_dataset(
     from builder.verify.options import VerifyOptions, mode_named
     from builder.verify.verifier import verifier_for
 
-    named = [*dict.fromkeys((*VARIANTS, *TRACES, *TRAINERS))]
+    named = [*dict.fromkeys((*VARIANTS, ATIF, *TRAINERS))]
     if to not in named:
         raise OptionError("to", f" {to!r}: no such variant or trainer{nearest(to, named)}")
     with given_dataset(dataset) as path:
@@ -207,8 +207,8 @@ def export_dataset(
             tokenizer_of(manifest, tokenizer, chat_template),
             VerifyOptions(mode=mode_named(manifest.mode)),
         )
-        if to in TRACES:
-            return export_traces(path, to, Path(out), verifier, fresh=fresh)
+        if to == ATIF:
+            return export_atif(path, Path(out), verifier, fresh=fresh)
         trainer = None if to in VARIANTS else TRAINERS[to]
         variant = VARIANTS[to if trainer is None else trainer.best_variant(verifier.target)]
         exported = export(path, variant, Path(out), verifier, fresh=fresh)

@@ -38,9 +38,7 @@ def collect_logs(
 
 
 @checked
-def capture_definitions(
-    command: Sequence[str], out: str | Path | None = None, *, own_settings: bool = False
-) -> SentDefinitions:
+def capture_definitions(command: Sequence[str], out: str | Path | None = None) -> SentDefinitions:
     """Runs an agent against a scripted provider on this machine; returns the prompt and tools sent.
 
     `out` is the file for them, which builds read (docs/capture.md). Raises UsageError if the
@@ -50,7 +48,7 @@ def capture_definitions(
 
     _needs_capture()
     _needs_words(command)
-    sent = capture(command, own_settings=own_settings)
+    sent = capture(command)
     if out is not None:
         path = Path(out)
         try:

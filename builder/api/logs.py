@@ -35,7 +35,7 @@ from builder.given import (
     lines_of,
     scratch,
 )
-from builder.problem import OptionError, Problem, UsageError, nearest
+from builder.problem import Problem, UsageError, nearest
 
 if TYPE_CHECKING:
     from builder.card.result import BuildResult
@@ -212,7 +212,6 @@ def build_dataset(
     system: SystemLike = None,
     workers: int | None = 1,
     engine: EngineName = "local",
-    ray_address: str | None = None,
     fresh: bool = False,
     on_progress: OnProgress = ignore,
     on_message: OnMessage = ignore,
@@ -250,7 +249,7 @@ def build_dataset(
     with (
         given_inputs(inputs, changed, mapped=bool(format or mapping)) as named,
         scratch() as folder,
-        _engine(engine, workers, ray_address) as running,
+        _engine(engine, workers) as running,
     ):
         chosen = override(
             named,
@@ -288,18 +287,15 @@ def _overridden(config: Config, tokenizer: str | None, chat_template: str | Path
 
 
 @contextlib.contextmanager
-def _engine(name: EngineName, workers: int | None, ray_address: str | None) -> Iterator[Any]:
-    """Yields the engine. Raises UsageError for conflicting options."""
+def _engine(name: EngineName, workers: int | None) -> Iterator[Any]:
     from builder.build.engine import local
     from builder.parallel.pool import default_workers
 
     if name == "ray":
-        from builder.build.ray_engine import RayOptions, on_ray
+        from builder.build.ray_engine import on_ray
 
-        with on_ray(RayOptions(ray_address, workers)) as running:
+        with on_ray(workers) as running:
             yield running
-    elif ray_address is not None:
-        raise OptionError("ray_address", ": only for the engine ray")
     else:
         yield local(default_workers() if workers is None else workers)
 

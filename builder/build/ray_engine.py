@@ -52,19 +52,6 @@ _MARK = "run"
 
 
 @dataclass(frozen=True, slots=True)
-class RayOptions:
-    """Options of the engine.
-
-    `address` is that of a cluster; None: the Ray to which this program is connected, else
-    RAY_ADDRESS if it is set, else a Ray of its own. `workers` is the number of tasks that may run
-    at once; None: the number of Ray's cores.
-    """
-
-    address: str | None = None
-    workers: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Unseen:
     """The result of a task on a node that does not see `path`, an input of the task."""
 
@@ -73,35 +60,35 @@ class _Unseen:
 
 
 @contextlib.contextmanager
-def on_ray(options: RayOptions) -> Iterator[Engine]:
+def on_ray(workers: int | None) -> Iterator[Engine]:
     """Connects to Ray and yields the engine; its `workers` are those at the start.
 
-    If the program is already connected, its connection is used and kept. Otherwise, at the end,
-    this disconnects, or stops the Ray that it started. Raises UsageError if Ray is not installed,
-    there is no cluster at the address, or the program is connected to another one.
+    If the program is already connected, its connection is used and kept. Otherwise that is the
+    cluster at RAY_ADDRESS, or a Ray of its own, which stops at the end. `workers` is the number of
+    tasks that may run at once; None: the number of cores. Raises UsageError if Ray is not
+    installed, or no cluster is at the address.
     """
     ray = _import()
     if ray.is_initialized():
-        _check_connection(ray, options.address)
-        yield _engine(ray, options.workers, is_given=True)
+        yield _engine(ray, workers, is_given=True)
         return
-    address = options.address or os.environ.get("RAY_ADDRESS") or "local"
+    address = os.environ.get("RAY_ADDRESS") or "local"
     ours = address == "local"
-    started = {"num_cpus": options.workers, "include_dashboard": False} if ours else {}
+    started = {"num_cpus": workers, "include_dashboard": False} if ours else {}
     try:
         _check_answers(address)
     except OSError as error:
-        raise OptionError("ray_address", f" {address!r}: no cluster there: {error}") from None
+        raise UsageError(f"RAY_ADDRESS {address!r}: no cluster there: {error}") from None
     try:
         with environment(RAY_USAGE_STATS_ENABLED=os.environ.get("RAY_USAGE_STATS_ENABLED", "0")):
             # by default Ray sends usage statistics to its authors
             ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
     except (RuntimeError, ValueError, OSError) as error:
         hint = "a cluster with token authentication needs RAY_AUTH_MODE=token here, too"
-        raise OptionError("ray_address", f" {address!r}: {reason(error)}; {hint}") from None
+        raise UsageError(f"RAY_ADDRESS {address!r}: {reason(error)}; {hint}") from None
     interrupt_on_sigterm(is_watched=False)  # Ray has replaced our handler with its own
     try:
-        yield _engine(ray, options.workers, is_given=not ours)
+        yield _engine(ray, workers, is_given=not ours)
     finally:
         ray.shutdown()
 
@@ -121,17 +108,6 @@ def _engine(ray: Any, limit: int | None, *, is_given: bool) -> Engine:
         return _Work(tasks, job, ray).finish(lambda: workers() * ahead)
 
     return Engine("ray", workers(), run)
-
-
-def _check_connection(ray: Any, address: str | None) -> None:
-    """Raises UsageError if this program is connected to another Ray than `address`."""
-    connected = ray.get_runtime_context().gcs_address
-    if address not in (None, "auto", connected):
-        raise OptionError(
-            "ray_address",
-            f" {address!r}: this program is already connected to {connected}:"
-            " leave the address out, or call ray.shutdown() first",
-        )
 
 
 def _check_answers(address: str) -> None:

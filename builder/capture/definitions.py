@@ -86,18 +86,15 @@ class SentDefinitions:
         return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
-def capture_definitions(
-    command: Sequence[str], *, own_settings: bool, seconds: float = _SECONDS
-) -> SentDefinitions:
+def capture_definitions(command: Sequence[str], *, seconds: float = _SECONDS) -> SentDefinitions:
     """Runs the command against a scripted provider; returns what it sent.
 
-    Of several requests, that with the most tools counts. The command runs in an empty home folder,
-    unless `own_settings`: then its session is logged with the user's others. Raises UsageError if
-    it sent no request with a system prompt or tools.
+    Of several requests, that with the most tools counts. The command runs in an empty home folder.
+    Raises UsageError if it sent no request with a system prompt or tools.
     """
     taken: list[tuple[str, dict[str, Any], Mapping[str, str]]] = []
     with tempfile.TemporaryDirectory(prefix="builder-definitions-") as scratch:
-        run_to_end(_run(command, Path(scratch), taken, own_settings=own_settings, seconds=seconds))
+        run_to_end(_run(command, Path(scratch), taken, seconds=seconds))
         definitions = [_definitions(*one) for one in taken]
         best = max(definitions, key=lambda one: (len(one[1]), len(one[0])), default=("", (), None))
         system, tools, named = best
@@ -115,7 +112,6 @@ async def _run(
     scratch: Path,
     taken: list[tuple[str, dict[str, Any], Mapping[str, str]]],
     *,
-    own_settings: bool,
     seconds: float,
 ) -> None:
     server = await serve(handler(lambda *request: taken.append(request)))
@@ -126,15 +122,14 @@ async def _run(
             environment.pop(name, None)
         words = adapt(command, environment, scratch)
         found = agent_in(command)
-        if not own_settings:
-            home = scratch / "home"
-            home.mkdir()
-            environment["HOME"] = str(home)
-            for name in _FOLDERS:
-                environment.pop(name, None)
-            for name, text in _SETTINGS.items():
-                (home / name).parent.mkdir()
-                (home / name).write_text(text, encoding="utf-8")
+        home = scratch / "home"
+        home.mkdir()
+        environment["HOME"] = str(home)
+        for name in _FOLDERS:
+            environment.pop(name, None)
+        for name, text in _SETTINGS.items():
+            (home / name).parent.mkdir()
+            (home / name).write_text(text, encoding="utf-8")
         if found is not None and found[0] in _EXTRA:
             end = found[1] + 1
             words = [*words[:end], *_EXTRA[found[0]], *words[end:]]

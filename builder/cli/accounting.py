@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 
-from builder.cli.terminal import (
-    DIM,
-    WARNING,
-    aligned,
-    escaped,
-    painted,
-    print_wrapped,
-)
+from builder.cli.terminal import DIM, WARNING, aligned, escaped, painted, print_wrapped
 from builder.codes import explain, is_loss, meaning, option_of
 from builder.ledger import Ledger, ranked
 from builder.normalize.as_options import option_for
@@ -21,14 +14,14 @@ from builder.normalize.remedies import record_remedy, recovery
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.text import counted
 
-SHOWN_TYPES = 5
-NO_TYPE = "no type at all"
+_SHOWN_TYPES = 5
+_NO_TYPE = "no type at all"
 _SPEAKERS = ("user", "assistant")
 """Types that every reader knows: such a record is ignored because it holds no message."""
-SHOWN_CODES = 3
-REASONS = "see rejects.jsonl"
-NOTHING = "ignored: nothing to train, or left out on request"
-CUT = "conversations used up to a turn that cannot be shown or trained"
+_SHOWN_CODES = 3
+_REASONS = "see rejects.jsonl"
+_NOTHING = "ignored: nothing to train, or left out on request"
+_CUT = "conversations used up to a turn that cannot be shown or trained"
 
 
 def print_ledger(ledger: Ledger, *, verbose: bool) -> None:
@@ -57,8 +50,8 @@ def print_ledger(ledger: Ledger, *, verbose: bool) -> None:
     ):
         if not counts:
             continue
-        most = len(counts) if verbose else SHOWN_TYPES
-        named = ((NO_TYPE if name == "null" else escaped(name), n) for name, n in counts.items())
+        most = len(counts) if verbose else _SHOWN_TYPES
+        named = ((_NO_TYPE if name == "null" else escaped(name), n) for name, n in counts.items())
         shown = [f"{name} {n:,}" for name, n in islice(named, most)]
         more = ", …" if len(counts) > most else ""
         print(f"  {title}, ignored: {', '.join(shown)}{more}")
@@ -78,22 +71,22 @@ def print_rejects(ledger: Ledger, kept_by: str, *, verbose: bool) -> None:
     for title, codes, remedy in (
         ("records rejected", ledger.rejected, partial(_records_kept_by, kept_by)),
         ("conversations rejected", conversations.rejected, partial(_kept_by, ledger, kept_by)),
-        (f"conversations {NOTHING}", conversations.ignored, partial(_kept_by, ledger, kept_by)),
-        (CUT, ledger.cut, _outside),
+        (f"conversations {_NOTHING}", conversations.ignored, partial(_kept_by, ledger, kept_by)),
+        (_CUT, ledger.cut, _outside),
         ("samples rejected", _others(samples.rejected, known), partial(_sample_kept_by, kept_by)),
-        (f"samples {NOTHING}", _others(samples.ignored, known), partial(_sample_kept_by, kept_by)),
+        (f"samples {_NOTHING}", _others(samples.ignored, known), partial(_sample_kept_by, kept_by)),
         ("calls rejected", calls.rejected, None),
-        (f"calls {NOTHING}", calls.ignored, None),
+        (f"calls {_NOTHING}", calls.ignored, None),
     ):
         if not sum(codes.values()) or not (verbose or remedy is not None):
             continue
         print(f"  {painted(title, WARNING)}")
         ordered = [item for item in ranked(codes) if item[1]]
-        shown = ordered if verbose else ordered[:SHOWN_CODES]
+        shown = ordered if verbose else ordered[:_SHOWN_CODES]
         width = max(len(code) for code, _ in shown)
         for code, count in shown:
             begin = f"    {escaped(code):{width}}  {count:>8,}  "
-            print_wrapped(begin, meaning(code).replace("`", "") or REASONS, " " * len(begin))
+            print_wrapped(begin, meaning(code).replace("`", "") or _REASONS, " " * len(begin))
             if note := remedy(code) if remedy is not None else "":
                 print(" " * len(begin) + note)
         left = len(ordered) - len(shown)
@@ -102,7 +95,6 @@ def print_rejects(ledger: Ledger, kept_by: str, *, verbose: bool) -> None:
 
 
 def _others(samples: Mapping[str, int], conversations: Mapping[str, int]) -> dict[str, int]:
-    """Returns the counts by code without those of whole conversations, which are shown already."""
     return {code: n for code, n in samples.items() if n != conversations.get(code)}
 
 
@@ -112,7 +104,6 @@ def _sample_kept_by(kept_by: str, code: str) -> str:
 
 
 def _kept_by(ledger: Ledger, kept_by: str, code: str) -> str:
-    """Returns which option would keep conversations rejected under the code, or ""."""
     count, option = recovery(ledger, code)
     some = "" if count == ledger.conversations_rejected[code] else f"{count:,} of them "
     return f"{some}{kept_by} {option_for(option)}" if count else _outside(code)
@@ -124,7 +115,6 @@ def _records_kept_by(kept_by: str, code: str) -> str:
 
 
 def _outside(code: str) -> str:
-    """Returns what can be done about a code where the logs are made, or ""."""
     known = explain(code)
     advice = known.advice if known is not None and is_loss(code) else ""
     return f"→ {advice}" if advice else ""

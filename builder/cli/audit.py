@@ -6,12 +6,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Annotated
+
+import typer
 
 from builder.api import Progress, audit_dataset
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES
-from builder.cli.output import Output
+from builder.cli import options
+from builder.cli.command import Output, command
 from builder.cli.terminal import (
     NO_SAMPLES,
     aligned,
@@ -22,16 +26,16 @@ from builder.cli.terminal import (
     warn,
 )
 from builder.codes import AUDIT_OPTIONS
-from builder.config import Config
+from builder.config import load_config
 from builder.normalize.as_options import option_for
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
 from builder.text import counted
 
-TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
+_TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
 """Keys of the tables that are printed; `--json` and the report contain all."""
-TO_SET = "setting to use"
+_TO_SET = "setting to use"
 """The column of `trainers` with the values for their configurations."""
 ROWS = 8
 """Rows of a table that are printed; a single further one is printed too."""
@@ -45,30 +49,39 @@ def _found(sets: Sequence[str]) -> tuple[UserPath, ...]:
     return tuple(map(UserPath, sets))
 
 
-def run_audit(
-    dataset: str,
-    config: Config,
+@command()
+def audit(
+    dataset: options.Dataset,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODE,…", help="Exit with 1 if one of these codes or audits has findings."
+        ),
+    ] = None,
+    contamination: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SET", help="Look for this evaluation set in it: a file or hf://OWNER/NAME."
+        ),
+    ] = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+    tokenizer: options.Tokenizer = None,
+    workers: options.Workers = None,
     *,
-    fail_on: str | None,
-    contamination: Sequence[str],
-    tokenizer: str | None,
-    workers: int | None,
     output: Output,
 ) -> int:
-    """Audits and prints; returns 1 if a gate fails or the dataset has no samples, else 0.
-
-    Raises UsageError for an unknown dataset, evaluation set, tokenizer or code.
-    """
-    options = config.audit_options
-    options = replace(
-        options,
-        contamination=_found(contamination) or options.contamination,
-        tokenizer=tokenizer or options.tokenizer,
+    """Analyse a dataset: its contents, what leaked into it, and what is wrong with it."""
+    configured = load_config(config, settings=settings or ()).audit_options
+    chosen = replace(
+        configured,
+        contamination=_found(contamination or ()) or configured.contamination,
+        tokenizer=tokenizer or configured.tokenizer,
     )
-    gates = _gates(fail_on, options)
+    gates = _gates(fail_on, chosen)
     step, end = _progress(quiet=not output.in_words)
     audited = audit_dataset(
-        dataset, options=options, workers=workers or default_workers(), on_progress=step
+        dataset, options=chosen, workers=workers or default_workers(), on_progress=step
     )
     end()
     fired = [item.code for item in audited.findings if _fires(item, gates)]
@@ -76,7 +89,7 @@ def run_audit(
     if output.as_json:
         print_json({"dataset": dataset, **audited.as_json(), "failed": fired, "passed": passed})
     elif not output.quiet and audited.rows:
-        _print(dataset, audited, options)
+        _print(dataset, audited, chosen)
         _print_end(audited, passed)
     if fired:
         warn(f"failed gates: {', '.join(fired)}")
@@ -115,7 +128,6 @@ def _gates(fail_on: str | None, options: AuditOptions) -> list[str]:
 
 
 def _runs(name: str, options: AuditOptions) -> bool:
-    """Returns whether an audit runs: for contamination, the evaluation sets must be named."""
     return name != "contamination" or bool(options.contamination)
 
 
@@ -150,7 +162,7 @@ def _print(dataset: str, audited: Audit, options: AuditOptions) -> None:
         print()
         print_wrapped("", f"nothing found: {', '.join(clean).replace('_', ' ')}", "  ")
     by_key = {table.key: table for table in audited.tables}
-    for key in TABLES:
+    for key in _TABLES:
         if key in by_key and by_key[key].rows:
             _print_table(by_key[key])
 
@@ -181,7 +193,10 @@ def _print_finding(finding: AuditFinding) -> None:
 def _print_table(table: AuditTable) -> None:
     shown = ROWS if len(table.rows) > ROWS + 1 else len(table.rows)  # a row is as short as a note
     lines = [
-        [_cell(cell, pasted=head == TO_SET) for cell, head in zip(line, table.columns, strict=True)]
+        [
+            _cell(cell, pasted=head == _TO_SET)
+            for cell, head in zip(line, table.columns, strict=True)
+        ]
         for line in (table.columns, *table.rows[:shown])
     ]
     print(f"\n{table.title}")

@@ -5,15 +5,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
 from builder.audit.unread import UNREAD
+from builder.build.engine import preloading
 from builder.card.nothing import MAX_REJECTS, nothing_in, review_applied
 from builder.card.result import BuildResult
+from builder.cli import options
 from builder.cli.accounting import print_ledger, print_rejects
-from builder.cli.output import Output
+from builder.cli.command import Output, command
 from builder.cli.progress import BuildProgress
 from builder.cli.terminal import (
     BAD,
@@ -27,16 +32,18 @@ from builder.cli.terminal import (
     print_wrapped,
     warn,
 )
-from builder.config import Config
+from builder.config import Config, load_config, override
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
 from builder.ledger import ranked
 from builder.normalize.as_options import option_for, with_options
+from builder.options import Preset
 from builder.output.manifest import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.host import interrupt_on_sigterm
-from builder.parallel.pool import default_workers
+from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import UserPath
+from builder.problem import UsageError
 from builder.report.judgement import Judgement, verdict_on, worst
 from builder.report.remedy import Advice
 from builder.sources.store import is_url, local_path
@@ -44,18 +51,97 @@ from builder.text import counted
 from builder.verify.witnesses.count import lines
 
 
-def run_build(
-    config: Config,
-    out: str,
+@command(verbose=True)
+def build(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="INPUT…",
+            help="Files, folders, globs, `-` for standard input, hf://OWNER/NAME or s3://…; none:"
+            " list the logs of this machine.",
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Write the dataset here: a folder, or s3://BUCKET/NAME.",
+        ),
+    ] = None,
+    config: options.ConfigFile = None,
+    preset: Annotated[
+        Preset | None,
+        typer.Option(
+            metavar=options.choices(Preset),
+            help="Start from options for a purpose (docs/presets.md); -c and --set override them.",
+        ),
+    ] = None,
+    settings: options.Settings = None,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tool definitions (JSON, or a file of `capture --definitions`) for logs that have"
+            " none.",
+        ),
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A system prompt (text, or a file of `capture --definitions`) for logs that have"
+            " none.",
+        ),
+    ] = None,
+    format: options.Format = None,  # noqa: A002 - the option's name
+    mapping: options.MappingFile = None,
+    tokenizer: options.Tokenizer = None,
+    chat_template: options.ChatTemplate = None,
+    workers: options.Workers = None,
+    engine: Annotated[
+        EngineName,
+        typer.Option(
+            metavar=options.choices(EngineName),
+            help="Where it runs: here, or on the Ray cluster of RAY_ADDRESS (docs/scale.md).",
+        ),
+    ] = "local",
+    review: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Leave out the samples that this review rejects."),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Start over; without it, an earlier run is continued."),
+    ] = False,
+    allow_eval: options.AllowEval = False,
+    strict: options.Strict = False,
     *,
-    engine: EngineName,
-    workers: int | None,
-    ray_address: str | None,
-    fresh: bool,
-    strict: bool,
     output: Output,
 ) -> int:
-    """Builds and prints a summary; returns the exit code. Raises UsageError."""
+    """Turn logs into a dataset: read, normalise, verify and write."""
+    decided = UserPath(review) if review is not None else None
+    chosen = override(
+        load_config(config, preset, settings or (), review=decided),
+        inputs=inputs or (),
+        format=format,
+        mapping=str(mapping) if mapping is not None else None,
+        tools=[UserPath(item) for item in tools or ()],
+        system=[UserPath(item) for item in system or ()],
+    )
+    if allow_eval:
+        chosen = chosen.with_evaluation()
+    if tokenizer is not None:
+        chosen = chosen.with_tokenizer(UserPath(tokenizer))
+    if chat_template is not None:
+        chosen = chosen.with_chat_template(UserPath(chat_template))
+    if not chosen.inputs:
+        return _list_stores(output)
+    if not out:
+        raise UsageError("build: -o FOLDER is missing: where should the dataset go?")
+    if engine == "local":
+        prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
     interrupt_on_sigterm()
     progress = BuildProgress(visible=output.in_words)
     out = local_path(out)
@@ -63,10 +149,9 @@ def run_build(
         built = build_dataset(
             [],
             out,
-            config=config,
+            config=chosen,
             workers=workers or (None if engine == "ray" else default_workers()),
             engine=engine,
-            ray_address=ray_address,
             fresh=fresh,
             on_progress=progress,
             on_message=_ignore if output.quiet else warn,
@@ -74,7 +159,7 @@ def run_build(
     finally:
         progress.close()
     here = RemoteOutput(out).local_folder if is_url(out) else Path(out)
-    return summarise(built, config, out, here, strict=strict, output=output)
+    return summarise(built, chosen, out, here, strict=strict, output=output)
 
 
 def _ignore(_: str) -> None:
@@ -158,8 +243,8 @@ def _print(
     has_rejects = rejects.is_file() and rejects.stat().st_size
     rest = f"{unused if has_rejects else ''}{folder}/report.html shows the rest"
     print_wrapped("  ", rest, "  ", DIM)
-    for at, command in enumerate(() if is_url(out) else _next(out.rstrip("/"), config)):
-        print(f"{painted('next:', BOLD) if at == 0 else '     '} {escaped(command)}")
+    for at, line in enumerate(() if is_url(out) else _next(out.rstrip("/"), config)):
+        print(f"{painted('next:', BOLD) if at == 0 else '     '} {escaped(line)}")
 
 
 def _next(folder: str, config: Config) -> tuple[str, str]:
@@ -190,7 +275,7 @@ def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
     if not advice:
         return
     print(painted("before you train", BOLD))
-    shown = advice if verbose else advice[:SHOWN_ADVICE]
+    shown = advice if verbose else advice[:_SHOWN_ADVICE]
     for number, item in enumerate(shown, start=1):
         text = f"{item.finding} {item.detail}".rstrip() if verbose else item.finding
         print_wrapped(f"  {number}. ", text, "     ", "" if verbose else BOLD)
@@ -198,8 +283,8 @@ def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
             price = f" (price: {remedy.price})" if remedy.price else ""
             end = ":" if remedy.commands else ""
             print_wrapped("     → ", f"{with_options(remedy.text)}{price}{end}", "       ")
-            for command in remedy.commands:
-                print(f"       {escaped(command)}")  # unwrapped, to be pasted
+            for line in remedy.commands:
+                print(f"       {escaped(line)}")  # unwrapped, to be pasted
     others = counted(len(advice) - len(shown), "more point") if len(advice) > len(shown) else ""
     remedies = "other remedies" if any(len(item.remedies) > 1 for item in shown) else ""
     if not verbose and (others or remedies):
@@ -208,7 +293,7 @@ def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
 
 
 LISTED = "builder build alone lists the logs of agents on this machine"
-SHOWN_ADVICE = 3
+_SHOWN_ADVICE = 3
 UNMARKED = {"query": "only the turns after the last question", "turn": "only the last turn"}
 """{unit: what it trains}, where a sample without weights does not train all its turns."""
 OF_TURNS = " of the trained turns"
@@ -318,7 +403,7 @@ def _details(built: BuildResult) -> Iterator[str]:
         yield f"context of the trained turns: {shares}{note} (docs/context.md)"
 
 
-def list_stores(output: Output) -> int:
+def _list_stores(output: Output) -> int:
     """Lists the logs that agents keep on this machine, with a command for each agent."""
     stores: dict[str, list[str]] = {}
     for agent, place in installed_logs():
@@ -338,5 +423,4 @@ def list_stores(output: Output) -> int:
 
 
 def _quoted(path: str) -> str:
-    """Returns the path for a shell, which still expands a leading `~`."""
     return "~/" + shlex.quote(path[2:]) if path.startswith("~/") else shlex.quote(path)

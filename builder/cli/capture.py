@@ -7,10 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from builder.api import capture_definitions, capture_logs, serve_capture
-from builder.cli.output import Output
+from builder.cli.command import Output, command
 from builder.cli.terminal import escaped, print_json, warn
 from builder.distribution import install_line
 from builder.problem import UsageError
@@ -19,20 +21,45 @@ from builder.text import counted
 if TYPE_CHECKING:
     from builder.capture.pairs import PairWriter
 
-DEFAULT_FOLDER = Path("captures")
+_DEFAULT_FOLDER = Path("captures")
 
 
-def run_capture(
-    command: Sequence[str],
-    out: Path | None,
+@command(context_settings={"allow_interspersed_args": False})
+def capture(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND…", help="The command whose requests are kept."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Write the captures here (default: captures); with --definitions, the file.",
+        ),
+    ] = None,
+    serve: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Serve there until Ctrl-C; 0: any free port."
+        ),
+    ] = None,
+    definitions: Annotated[
+        bool,
+        typer.Option(
+            "--definitions",
+            help="Keep only the prompt and the tools it sends; no provider needed.",
+        ),
+    ] = False,
+    upstream: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIABLE=URL", help="The provider behind a variable."),
+    ] = None,
     *,
-    serve: int | None,
-    definitions: bool,
-    own_settings: bool,
-    upstream: Sequence[str],
     output: Output,
 ) -> int:
-    """Captures; returns the exit code, which is the command's own. Raises UsageError."""
+    """Run an agent with its requests passing through, and keep requests and answers as logs."""
     if find_spec("aiohttp") is None:
         raise UsageError(f"capture needs `{install_line('capture')}`")
     if bool(command) == (serve is not None):
@@ -40,10 +67,8 @@ def run_capture(
     if definitions:
         if serve is not None or out is None:
             raise UsageError("--definitions needs -o FILE and a command after `--`")
-        return _run_definitions(command, out, own_settings=own_settings, output=output)
-    if own_settings:
-        raise UsageError("--own-settings: only for --definitions")
-    folder = out or DEFAULT_FOLDER
+        return _definitions(command or (), out, output)
+    folder = out or _DEFAULT_FOLDER
     if serve is not None:
 
         def show(addresses: Mapping[str, str]) -> None:
@@ -52,10 +77,10 @@ def run_capture(
             print(f"# capturing to {escaped(str(folder))}; Ctrl-C ends", file=sys.stderr)
             sys.stdout.flush()
 
-        writer = serve_capture(serve, folder, upstream=upstream, on_ready=show)
+        writer = serve_capture(serve, folder, upstream=upstream or (), on_ready=show)
         _summary(writer, output)
         return 1 if writer.lost else 0
-    code, writer = capture_logs(command, folder, upstream=upstream)
+    code, writer = capture_logs(command or (), folder, upstream=upstream or ())
     _summary(writer, output)
     return code
 
@@ -76,10 +101,8 @@ def _summary(writer: PairWriter, output: Output) -> None:
         print(f"capture: {detail} (docs/capture.md)", file=sys.stderr)
 
 
-def _run_definitions(
-    command: Sequence[str], out: Path, *, own_settings: bool, output: Output
-) -> int:
-    sent = capture_definitions(command, out, own_settings=own_settings)
+def _definitions(command: Sequence[str], out: Path, output: Output) -> int:
+    sent = capture_definitions(command, out)
     if output.as_json:
         print_json(
             {"path": str(out), "agent": sent.agent, "version": sent.version,

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from builder.api import collect_logs
-from builder.cli.output import Output
+from builder.cli.command import Output, command
 from builder.cli.terminal import escaped, print_json, warn
 from builder.paths import expand_home
 from builder.text import counted
 
 
-def run_collect(out: Path, inputs: Sequence[str], output: Output, *, dry_run: bool) -> int:
-    """Collects, and prints one line; returns the exit code. Raises UsageError."""
+@command()
+def collect(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Keep the copies here.")
+    ],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="INPUT…", help="Files and folders; none: the logs of all agents."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would be copied; copy nothing.")
+    ] = False,
+    *,
+    output: Output,
+) -> int:
+    """Copy new and changed logs of this machine's agents into a folder, before they are deleted."""
 
     def show(kind: str, name: str) -> None:
         if dry_run and not (output.as_json or output.quiet):
             print(escaped(f"{kind:9}  {name}"))
 
     out = expand_home(str(out))
-    done = collect_logs(out, inputs, dry_run=dry_run, on_file=show)
+    done = collect_logs(out, inputs or (), dry_run=dry_run, on_file=show)
     for problem in done.problems:
         warn(f"{problem.where}: {problem.code}: {problem.detail}")
     if output.as_json:

@@ -1,35 +1,53 @@
-"""Registers commands, with the options for the form of their output, which all of them have."""
+"""Makes a command of a function: its options, its help, and the form of its output."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import dataclass
+from functools import cache, wraps
+from importlib import import_module
 from typing import Any
 
 import typer
+from typer.main import get_command
 
 from builder.cli import options
 from builder.cli.help import HelpCommand
-from builder.cli.output import Output
 from builder.problem import UsageError
 
-Command = Callable[..., int]
+_Function = Callable[..., int]
+_FUNCTIONS: dict[str, tuple[_Function, dict[str, Any]]] = {}
 
 
-def command(
-    app: typer.Typer, *, verbose: bool = False, **settings: Any
-) -> Callable[[Command], Command]:
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The form of the output: one JSON object (`--json`), errors only (`--quiet`), or words.
+
+    `verbose` (`-v`): with every detail.
+    """
+
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    @property
+    def in_words(self) -> bool:
+        """Returns whether results are printed for people."""
+        return not self.as_json and not self.quiet
+
+
+def command(*, verbose: bool = False, **settings: Any) -> Callable[[_Function], _Function]:
     """Returns a decorator that registers a function as a command; its docstring is the help.
 
     The parameter `output` of the function becomes the options `--json` and `--quiet`, and
-    `--verbose` if that is true. `settings` are those of `app.command`.
+    `--verbose` if that is true. `settings` are those of `typer.Typer.command`.
     """
     kinds: dict[str, Any] = {"as_json": options.AsJson, "quiet": options.Quiet}
     if verbose:
         kinds["verbose"] = options.Verbose
 
-    def register(function: Command) -> Command:
+    def register(function: _Function) -> _Function:
         @wraps(function)
         def run(**values: Any) -> int:
             output = Output(**{name: values.pop(name) for name in kinds})
@@ -46,7 +64,28 @@ def command(
         declared = signature.replace(parameters=[*own, *added])
         setattr(run, "__signature__", declared)  # noqa: B010 - mypy knows no such attribute
         run.__annotations__ = {item.name: item.annotation for item in declared.parameters.values()}
-        app.command(cls=HelpCommand, **settings)(run)
+        _FUNCTIONS[function.__name__] = (run, settings)
         return function
 
     return register
+
+
+def function_of(name: str) -> _Function:
+    """Returns the function of a command, with the declarations of all its options."""
+    import_module(f"builder.cli.{_MODULES.get(name, name)}")
+    return _FUNCTIONS[name][0]
+
+
+@cache
+def parser_of(name: str) -> Any:
+    """Returns the click command of that name. typer takes some ms to make it."""
+    run = function_of(name)
+    single = typer.Typer(
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
+    single.command(name, cls=HelpCommand, **_FUNCTIONS[name][1])(run)
+    return get_command(single)
+
+
+_MODULES = {"view": "report"}
+"""{command: its module}, where they have different names."""

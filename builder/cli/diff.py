@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from builder.api import diff_datasets
-from builder.cli.output import Output
+from builder.cli.command import Output, command
 from builder.cli.terminal import escaped, print_json
 from builder.report.compare import DatasetDifference
 from builder.text import counted
@@ -14,8 +18,16 @@ NAME = 46
 """Characters of a name that are printed."""
 
 
-def run_diff(before: str, after: str, *, output: Output) -> int:
-    """Compares and prints; returns 0 if the samples are equal, else 1. Raises UsageError."""
+@command()
+def diff(
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="A built folder, or any other dataset.")
+    ],
+    after: Annotated[str, typer.Argument(metavar="B", help="The dataset to compare with it.")],
+    *,
+    output: Output,
+) -> int:
+    """Compare two datasets: samples added, removed or changed, and other differences."""
     difference = diff_datasets(before, after)
     if output.as_json:
         print_json(difference.to_json())

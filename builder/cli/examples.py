@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-MODEL = "Qwen/Qwen3-4B-Instruct-2507"
+_MODEL = "Qwen/Qwen3-4B-Instruct-2507"
 
 EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "": (
@@ -19,14 +19,14 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
             "A preset, with one of its options changed.",
         ),
         (
-            f"builder build logs -o out/instruct --tools tools.json --tokenizer {MODEL}",
+            f"builder build logs -o out/instruct --tools tools.json --tokenizer {_MODEL}",
             "For another model, with the tools that the logs lack.",
         ),
     ),
     "verify": (
         ("builder verify out/mine", "A folder made by build."),
         (
-            f"builder verify mine.jsonl --tokenizer {MODEL}",
+            f"builder verify mine.jsonl --tokenizer {_MODEL}",
             "Any dataset, for the model that you train.",
         ),
         ("builder verify mine.jsonl --masks all", "What each trainer would train of it."),
@@ -54,7 +54,6 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "view": (
         ("builder view out/mine", "Opens it in the browser, to accept and reject samples."),
         ("builder view out/mine --logs logs", "The same, next to the raw records."),
-        ("builder view out/mine --review-csv decisions.csv", "Writes the decisions as a table."),
     ),
     "audit": (
         ("builder audit out/mine", "What is in a dataset, and what is wrong with it."),

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from builder.api import export_dataset
-from builder.cli.output import Output
-from builder.cli.terminal import (
-    BOLD,
-    WARNING,
-    escaped,
-    painted,
-    print_json,
-    print_wrapped,
-    warn,
-)
+from builder.cli import options
+from builder.cli.command import Output, command
+from builder.cli.terminal import BOLD, WARNING, escaped, painted, print_json, print_wrapped, warn
 from builder.cli.tokenizer import say_tokenizer
 from builder.export.outcome import TARGETS, Exported, TrainerRun, left_out_line, result
 from builder.export.variants import VARIANTS
@@ -25,20 +21,30 @@ from builder.text import counted
 from builder.trainers import LONG, TRAINERS
 
 
-def run_export(
-    dataset: str,
+@command()
+def export(
+    dataset: options.Dataset,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A trainer, such as trl, for the best form that it reads; or a form: messages,"
+            " messages-str, tools-in-system, openai, prompt-completion, prompt-completion-text,"
+            " sharegpt, preference, tokenized or verl; atif, for viewing (docs/export.md).",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Write the rows here.")
+    ],
+    tokenizer: options.DatasetTokenizer = None,
+    chat_template: options.ChatTemplate = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
+    ] = False,
     *,
-    to: str,
-    out: Path,
-    tokenizer: str | None,
-    chat_template: str | None,
-    fresh: bool,
     output: Output,
 ) -> int:
-    """Exports and prints, with the command of each trainer; returns 0 if rows were put in place.
-
-    Raises UsageError.
-    """
+    """Write a variant for a trainer; every row is loaded again and compared."""
     say_tokenizer(dataset, tokenizer, chat_template, output)
     exported = export_dataset(
         dataset, to, out, tokenizer=tokenizer, chat_template=chat_template, fresh=fresh

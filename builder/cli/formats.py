@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
+
+import typer
 
 from builder.api import available_formats, recognise_all
-from builder.cli.output import Output
+from builder.cli.command import Output, command
 from builder.cli.terminal import aligned, escaped, print_json, print_wrapped, warn
 from builder.problem import Problem
 from builder.readers import Reader
 
 
-def list_formats(*, output: Output) -> int:
-    """Prints the readers: the format of each, its evidence, and the version it was checked with."""
+@command()
+def formats(
+    explain: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Show which readers claim this file, and why."),
+    ] = None,
+    *,
+    output: Output,
+) -> int:
+    """List the readers, with the format that each recognises."""
+    if explain is not None:
+        return _explain(explain, output=output)
     readers = available_formats()
     if output.as_json:
         print_json(
@@ -40,7 +53,7 @@ def _basis(reader: Reader) -> str:
     return f" [{text}]" if text else ""
 
 
-def explain(path: str, *, output: Output) -> int:
+def _explain(path: str, *, output: Output) -> int:
     """Prints which readers claim each source of a path, and why. Raises UsageError."""
     claims_of: dict[str, dict[str, str]] = {}
     for item in recognise_all(path):

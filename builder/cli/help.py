@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from builder.cli.examples import EXAMPLES
 
@@ -18,20 +18,31 @@ _GROUPS: Mapping[str, str] = {
     "What is read": "--format --mapping --suggest-mapping --tools --system --allow-eval --index",
     "Configuration": "--config --preset --set --review",
     "Model": "--tokenizer --chat-template --mode --unit",
-    "Checks": "--schema --parity --as-loaded --masks --witness --witness-share --replay",
-    "How it runs": "--workers --engine --ray-address --fresh --strict",
+    "Checks": "--schema --parity --as-loaded --masks",
+    "How it runs": "--workers --engine --fresh --strict",
     "What is printed": "--full --json --quiet --verbose --help",
 }
 """{title: options}, in the order shown; an option that is in no group is one of the first."""
 _GROUP_OF = {option: title for title, options in _GROUPS.items() for option in options.split()}
 
-_COMMANDS: Mapping[str, Sequence[str]] = {
-    "Make a dataset from logs": ("build", "inspect", "formats", "merge"),
-    "Look at it and check it": ("view", "report", "verify", "audit", "diff"),
-    "Use it": ("export", "push"),
-    "Keep logs": ("collect", "capture"),
+SUMMARIES: Mapping[str, str] = {
+    "build": "logs → dataset",
+    "view": "read, accept, reject",
+    "export": "rows for a trainer",
+    "verify": "check any dataset",
+    "push": "publish on the Hub",
+    "capture": "what an agent sends",
+    "collect": "keep logs that agents delete",
+    "audit": "secrets, duplicates, contamination",
+    "report": "one page about a dataset",
+    "inspect": "how a log is read",
+    "merge": "one dataset of several",
+    "diff": "what differs between two",
+    "formats": "the formats that are read",
 }
-"""{title: commands}, in the order shown."""
+"""{command: what it does}, the most used first."""
+FIRST = 7
+"""How many commands stand above "more"."""
 
 
 class HelpCommand(TyperCommand):
@@ -53,35 +64,15 @@ class HelpCommand(TyperCommand):
         options = [item for item in shown if item.param_type_name == "option"]
         if arguments:
             with formatter.section("Arguments"):
-                formatter.write_dl([(_name(item), _help(item)) for item in arguments])
+                formatter.write_dl([(_name(item), help_of(item)) for item in arguments])
         for title, group in _grouped(options):
             with formatter.section(title):
-                formatter.write_dl([(_declaration(item), _help(item)) for item in group])
+                formatter.write_dl([(declaration(item), help_of(item)) for item in group])
         program = ctx.find_root().info_name
         with formatter.section("Examples"):
             for line, purpose in EXAMPLES[str(self.name)]:
                 formatter.write(f"  {line.replace('builder', program, 1)}\n")
                 formatter.write(f"      {purpose}\n")
-
-
-class HelpGroup(TyperGroup):
-    """The program, whose help has groups of commands, and what to try first."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Writes the commands by purpose, the options, and what comes next."""
-        width = max(map(len, self.commands))
-        for title, names in _COMMANDS.items():
-            with formatter.section(title):
-                rows = [(name.ljust(width), str(self.commands[name].help)) for name in names]
-                formatter.write_dl(rows)
-        with formatter.section("Options"):
-            formatter.write_dl([(_declaration(item), _help(item)) for item in self.get_params(ctx)])
-        program = ctx.find_root().info_name
-        with formatter.section("Start here"):
-            for line, purpose in EXAMPLES[""]:
-                formatter.write(f"  {line.replace('builder', program, 1):36}  # {purpose}\n")
-        formatter.write_paragraph()
-        formatter.write_text(f"`{program} COMMAND -h` shows the options of a command and examples.")
 
 
 def _grouped(options: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
@@ -107,7 +98,7 @@ def _name(parameter: Any) -> str:
     return str(parameter.metavar or parameter.name.upper())
 
 
-def _declaration(option: Any) -> str:
+def declaration(option: Any) -> str:
     """Returns the names of an option, the short one first, and the placeholder of its value."""
     names = ", ".join(sorted(option.opts, key=len))
     if option.secondary_opts:
@@ -116,8 +107,8 @@ def _declaration(option: Any) -> str:
     return f"{names} {option.metavar}" if takes_value else names
 
 
-def _help(parameter: Any) -> str:
-    """Returns the help of a parameter, with whether it is required, and its default."""
+def help_of(parameter: Any) -> str:
+    """Returns the help of an option, with whether it is required, and its default."""
     notes = []
     if parameter.param_type_name == "option":
         default = parameter.default

@@ -2,62 +2,166 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from builder.api import inspect_log, suggest_mapping
-from builder.cli.folding import FoldedRange, folds
+import typer
+
+from builder.api.formats import inspect_log
+from builder.api.formats import suggest_mapping as propose
+from builder.cli import options
+from builder.cli.command import Output, command
 from builder.cli.formats import print_overview
-from builder.cli.grouped import Grouped
-from builder.cli.output import Output
-from builder.cli.terminal import DIM, RESET, TRAINED, colours, escaped, painted, print_json
+from builder.cli.terminal import DIM, RESET, TRAINED, Grouped, colours, escaped, painted, print_json
 from builder.codes import meaning, meaning_of_change
-from builder.config import Config
+from builder.config.load import load_config
+from builder.config.sections import Config
 from builder.ledger import ranked
 from builder.normalize.as_options import option_for
 from builder.output.folder import write_whole
 from builder.problem import UsageError
 from builder.text import counted, first_names
 
+# Shortens a rendered conversation for a terminal: long texts, long lines, messages in between.
+
+_LONG, HEAD, _TAIL = 12, 8, 2
+"""A text of more lines than `_LONG` is shown by its first `HEAD` and its last `_TAIL`."""
+COLUMNS = 320
+"""Characters of a line that are shown."""
+FIRST, _LAST = 100, 30
+"""Lines shown before and after the messages that are left out in between."""
+
+_SEPARATOR = re.compile(r"<\|[^|<>]*\|>|</?(?:tools|tool_call|tool_response|think)>$", re.MULTILINE)
+"""Begins a line between texts: a control token, or a tag of the template."""
+_OPENS = ("<|im_start|>", "<|start_of_role|>")
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class _FoldedRange(NamedTuple):
+    """A range of a text that is left out, and the note in its place."""
+
+    start: int
+    stop: int
+    note: str
+
+
+class _Line(NamedTuple):
+    start: int
+    stop: int  # after its line break
+    separates: bool
+    opens: bool
+
+
+def _folds(text: str) -> list[_FoldedRange]:
+    """Returns the ranges of a rendered conversation to leave out, in order."""
+    lines = [
+        _Line(
+            line.start(),
+            line.end(),
+            bool(_SEPARATOR.match(text, line.start())),
+            line[0].startswith(_OPENS),
+        )
+        for line in LINE.finditer(text)
+    ]
+    kept = {*_without_middle([*_ends_of_texts(lines)])}
+    found: list[_FoldedRange | None] = []
+    for is_kept, group in groupby(lines, key=kept.__contains__):
+        part = [*group]
+        found += (
+            [*(_end_of_line(text, line) for line in part)] if is_kept else [_lines_left_out(part)]
+        )
+    return [fold for fold in found if fold is not None]
+
+
+def _ends_of_texts(lines: Sequence[_Line]) -> Iterator[_Line]:
+    """Yields the lines without those in the middle of long texts."""
+    for separates, group in groupby(lines, key=lambda line: line.separates):
+        part = [*group]
+        is_long = not separates and len(part) > _LONG
+        yield from [*part[:HEAD], *part[-_TAIL:]] if is_long else part
+
+
+def _without_middle(lines: Sequence[_Line]) -> Sequence[_Line]:
+    """Returns the lines without the messages in the middle, if there are too many."""
+    if len(lines) <= FIRST + _LAST:
+        return lines
+    opening = [number for number, line in enumerate(lines) if line.opens]
+    start = max((at for at in opening if 0 < at <= FIRST), default=FIRST)
+    stop = min((at for at in opening if at >= len(lines) - _LAST), default=len(lines) - _LAST)
+    return [*lines[:start], *lines[stop:]]
+
+
+def _end_of_line(text: str, line: _Line) -> _FoldedRange | None:
+    more = len(text[line.start : line.stop].rstrip("\n")) - COLUMNS
+    if more <= COLUMNS // 4:  # the note itself takes some
+        return None
+    note = f"… {counted(more, 'more character')} (--full)\n"
+    return _FoldedRange(line.start + COLUMNS, line.stop, note)
+
+
+def _lines_left_out(lines: Sequence[_Line]) -> _FoldedRange:
+    messages = sum(line.opens for line in lines)
+    note = counted(len(lines), "more line")
+    if messages:
+        note = f"{counted(messages, 'more message')}, {note}"
+    return _FoldedRange(lines[0].start, lines[-1].stop, f"… {note} (--full)\n")
+
+
 if TYPE_CHECKING:
     from builder.build.inspection import InspectedConversation, Inspection
     from builder.qwen3.parity import Spans
 
 
-WHOLE_FILE = "file"
+_WHOLE_FILE = "file"
 """The place and the name of a conversation that is its whole file."""
 
 
-def run_inspect(
-    path: str,
+@command()
+def inspect(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A log file, a store or a folder of them.")
+    ],
+    index: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Show conversation N, from 0; without it, the first that can be built.",
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print the whole text, however long.")
+    ] = False,
+    format: options.Format = None,  # noqa: A002 - the option's name
+    mapping: options.MappingFile = None,
+    suggest_mapping: Annotated[
+        bool,
+        typer.Option("--suggest-mapping", help="Propose a mapping for a log of your own."),
+    ] = False,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+    tokenizer: options.Tokenizer = None,
+    chat_template: options.ChatTemplate = None,
+    allow_eval: options.AllowEval = False,
     *,
-    index: int | None,
-    full: bool,
-    format: str | None,  # noqa: A002 - the option's name
-    mapping: Path | None,
-    suggests: bool,
-    config: Config,
-    tokenizer: str | None,
-    chat_template: str | None,
     output: Output,
 ) -> int:
-    """Prints the format of a file and one conversation as `build` converts it; returns 0.
-
-    For a folder, prints the formats of its files. `index` None: the first usable conversation.
-    `full`: the whole text, also if it is long. `mapping` is a mapping file for the log; `suggests`
-    proposes one and writes it. Raises UsageError if no reader recognises anything.
-    """
-    if suggests:
-        mapping, path = _suggested(path, config, output)
+    """Show the format of a file or folder, and one conversation as the model will see it."""
+    chosen = load_config(config, settings=settings or ())
+    if allow_eval:
+        chosen = chosen.with_evaluation()
+    if suggest_mapping:
+        mapping, file = _suggested(file, chosen, output)
     inspected = inspect_log(
-        path,
+        file,
         index=index,
         format=format,
         mapping=mapping,
-        config=config,
+        config=chosen,
         tokenizer=tokenizer,
         chat_template=chat_template,
     )
@@ -65,7 +169,7 @@ def run_inspect(
         print_json(inspected.to_json())
         return 0
     if inspected.formats is not None:
-        print_overview(path, inspected.formats, len(inspected.unknown))
+        print_overview(file, inspected.formats, len(inspected.unknown))
         if inspected.unknown:
             print(escaped(f"    {first_names(inspected.unknown)}"))
     _print_counts(inspected)
@@ -79,7 +183,7 @@ def _suggested(log: str, config: Config, output: Output) -> tuple[Path, str]:
 
     Returns its path and that of the log, a file if `log` is a folder. Raises UsageError.
     """
-    source, text = suggest_mapping(log, config=config)
+    source, text = propose(log, config=config)
     path = Path(f"{Path(source).stem}.mapping.yaml")
     if path.exists():
         raise UsageError(f"{path}: exists; use it with --mapping, or remove it")
@@ -109,7 +213,6 @@ def _print_counts(inspected: Inspection) -> None:
 
 
 def _words(words: str) -> str:
-    """Returns what a code means, to follow it, or ""."""
     return f": {words}" if words else ""
 
 
@@ -121,7 +224,7 @@ def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, 
         name += f" of {inspected.conversations:,} (numbered from 0; --index N shows another)"
     # A file that is one record has no name for its conversation.
     names = [shown.record] if shown.record.endswith(shown.id) else [shown.id, shown.record]
-    names = [one for one in names if one != WHOLE_FILE]
+    names = [one for one in names if one != _WHOLE_FILE]
     model = f"model {shown.model}" if shown.model else "no model named"
     print(escaped(f"{name}: {', '.join([*names, model])}"))
     _print_skipped(inspected, shown)
@@ -143,7 +246,7 @@ def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, 
             size = f"{counted(shown.samples, 'sample')}; the last one has {size}"
         print(f"  {size}; trained text is marked\n")
         text = shown.verdict.text
-        print(marked(text, shown.verdict.spans, () if full else folds(text)))
+        print(marked(text, shown.verdict.spans, () if full else _folds(text)))
 
 
 def _print_skipped(inspected: Inspection, shown: InspectedConversation) -> None:
@@ -159,7 +262,7 @@ def _print_skipped(inspected: Inspection, shown: InspectedConversation) -> None:
     print(escaped(f"  {tried} can be used: {reasons}"))
 
 
-def marked(text: str, spans: Spans, left_out: Sequence[FoldedRange] = ()) -> str:
+def marked(text: str, spans: Spans, left_out: Sequence[_FoldedRange] = ()) -> str:
     """Returns the text, escaped for a terminal, with the spans in colour or between ⟦ and ⟧.
 
     The ranges in `left_out` are replaced by their notes.

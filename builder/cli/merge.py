@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from builder.api import merge_datasets
+from builder.cli import options
 from builder.cli.build import summarise
-from builder.cli.output import Output
+from builder.cli.command import Output, command
 from builder.cli.progress import BuildProgress
 from builder.cli.terminal import print_wrapped
-from builder.config import Config
+from builder.config import load_config
 from builder.output.manifest import Manifest
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
@@ -18,23 +22,36 @@ from builder.paths import expand_home
 from builder.text import counted
 
 
-def run_merge(
-    datasets: Sequence[str],
-    config: Config,
-    out: str,
+@command(verbose=True)
+def merge(
+    datasets: Annotated[
+        list[str], typer.Argument(metavar="DATASET…", help="Folders made by build or merge.")
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Write the dataset here: a folder, or s3://BUCKET/NAME.",
+        ),
+    ],
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+    workers: options.Workers = None,
+    strict: options.Strict = False,
     *,
-    workers: int | None,
-    strict: bool,
     output: Output,
 ) -> int:
-    """Merges and prints; returns the exit code. Raises UsageError."""
+    """Combine built datasets into one, without duplicates and without reading logs again."""
+    chosen = load_config(config, settings=settings or (), for_merge=True)
     interrupt_on_sigterm()
     progress = BuildProgress(visible=output.in_words)
     try:
         built = merge_datasets(
             datasets,
             out,
-            config=config,
+            config=chosen,
             workers=workers or default_workers(),
             on_progress=progress,
         )
@@ -43,7 +60,7 @@ def run_merge(
     if output.in_words:
         _print_sources(datasets, built.ledger.samples)
     kept_by = "kept, in the builds that were merged, by"
-    return summarise(built, config, out, Path(out), strict=strict, output=output, kept_by=kept_by)
+    return summarise(built, chosen, out, Path(out), strict=strict, output=output, kept_by=kept_by)
 
 
 def _print_sources(datasets: Sequence[str], kept: int) -> None:

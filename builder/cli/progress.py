@@ -9,7 +9,7 @@ from typing import Any
 
 from builder.api import Progress
 
-PHASES = ("read", "write", "audit", "report")
+_PHASES = ("read", "write", "audit", "report")
 """The phases of a build, in the order in which `builder.build.job` reports them."""
 
 _TITLES = {
@@ -69,7 +69,7 @@ class BuildProgress:
         total = progress.total_bytes if is_reading else progress.total
         if is_reading:
             self._rate = RecentRate(time.monotonic())
-        title = f"[{PHASES.index(name) + 1}/{len(PHASES)}] {_TITLES[name]}"
+        title = f"[{_PHASES.index(name) + 1}/{len(_PHASES)}] {_TITLES[name]}"
         known = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
         layout = known if total else "{desc} [{elapsed}]"
         self._bar = tqdm(

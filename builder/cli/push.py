@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
 
 from builder.api import push_dataset
-from builder.cli.output import Output
+from builder.cli import options
+from builder.cli.command import Output, command
 from builder.cli.terminal import escaped, print_json, warn
 from builder.cli.tokenizer import say_tokenizer
 from builder.conversation import Json
@@ -27,18 +31,63 @@ _STATES = {"open": "passed", "closed": "failed", "not checked": "not checked"}
 """{state of a gate in `--json`: what it means}."""
 
 
+@command()
+def push(
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET", help="A folder made by build or merge.")
+    ],
+    repo: Annotated[str, typer.Argument(metavar="REPO_ID", help="OWNER/NAME on the Hub.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would change; change nothing.")
+    ] = False,
+    public: Annotated[
+        bool,
+        typer.Option(
+            "--public/--private", help="Who can see a new repository; without it, only you."
+        ),
+    ] = False,
+    revision: Annotated[
+        str, typer.Option(metavar="NAME", help="The branch, created if needed.")
+    ] = "main",
+    create_pr: Annotated[
+        bool,
+        typer.Option("--create-pr", help="Open a pull request instead of changing the branch."),
+    ] = False,
+    tag: Annotated[str | None, typer.Option(metavar="NAME", help="Tag the pushed commit.")] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove files that only the Hub has.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Push although this gate fails (docs/push.md)."),
+    ] = None,
+    tokenizer: options.DatasetTokenizer = None,
+    *,
+    output: Output,
+) -> int:
+    """Publish a built dataset on the Hugging Face Hub after it passes the gates; read it back."""
+    chosen = PushOptions(
+        public=public,
+        revision=revision,
+        create_pr=create_pr,
+        tag=tag,
+        prune=prune,
+        allow=tuple(allow or ()),
+        tokenizer=tokenizer,
+        dry_run=dry_run,
+    )
+    return run_push(dataset, repo, chosen, output=output)
+
+
 def run_push(
     dataset: str,
     repo: str,
-    options: PushOptions,
+    chosen: PushOptions,
     *,
     output: Output,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Pushes and prints; returns 0 after a dry run, or if the copy on the Hub is equal.
-
-    Raises UsageError.
-    """
+    """Pushes and prints; returns 0 after a dry run, or if the copy on the Hub is equal."""
     if not output.in_words or not sys.stderr.isatty():
         from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415 - heavy
 
@@ -48,14 +97,14 @@ def run_push(
 
     def show(planned: PushReport) -> None:
         if output.in_words:
-            _print_changes(planned, options)
+            _print_changes(planned, chosen)
         if planned.removed and not output.in_words:
             # Removals are reported even with --quiet.
             _warn(f"removed on the Hub: {', '.join(planned.removed)}")
 
-    say_tokenizer(dataset, options.tokenizer, None, output)
-    report = push_dataset(dataset, repo, options=options, on_changes=show, retries=retries)
-    for code in _unused_codes(report, options):
+    say_tokenizer(dataset, chosen.tokenizer, None, output)
+    report = push_dataset(dataset, repo, options=chosen, on_changes=show, retries=retries)
+    for code in _unused_codes(report, chosen):
         shut = [item.code for item in report.refused if item.by_name]
         _warn(f"--allow {code}: no failed gate has this name{nearest(code, shut) if shut else ''}")
     for item in report.refused:
@@ -74,22 +123,21 @@ def run_push(
     return 0 if report.is_done else 1
 
 
-def _unused_codes(report: PushReport, options: PushOptions) -> list[str]:
-    """Returns the codes of `--allow` that overruled nothing, such as misspelt ones."""
+def _unused_codes(report: PushReport, chosen: PushOptions) -> list[str]:
     used = {item.code for item in report.overruled}
-    return [code for code in options.allow if code not in used]
+    return [code for code in chosen.allow if code not in used]
 
 
 def _warn(text: str) -> None:
     warn(hide(text))
 
 
-def _print_changes(report: PushReport, options: PushOptions) -> None:
+def _print_changes(report: PushReport, chosen: PushOptions) -> None:
     changes = report.changes
-    print(escaped(f"{report.repo}, {options.revision} ({_state(report, options)})"))
+    print(escaped(f"{report.repo}, {chosen.revision} ({_state(report, chosen)})"))
     for item in report.overruled:
         print(escaped(f"  overruled  {item.code}: {item.message}"))
-    if options.dry_run:
+    if chosen.dry_run:
         _print_gates(report)
     if changes is None:
         _print_paths("file", _sizes(report.files))
@@ -100,18 +148,18 @@ def _print_changes(report: PushReport, options: PushOptions) -> None:
         _print_paths("remove", report.removed)
         _print_paths("only on the Hub", kept)
         print(f"  {'equal':10} {len(changes.equal)} files")
-    if options.dry_run:
+    if chosen.dry_run:
         print("dry run: nothing was changed")
     sys.stdout.flush()
 
 
-def _state(report: PushReport, options: PushOptions) -> str:
+def _state(report: PushReport, chosen: PushOptions) -> str:
     """Describes the repository before the push."""
     survey = report.survey
     if survey is None:
         why = "a gate failed" if report.refused else f"{NO_LOGIN}: `hf auth login`, or HF_TOKEN"
         return f"not looked at, {why}"
-    kind = "public" if options.public else "private"
+    kind = "public" if chosen.public else "private"
     state = f"{kind}, at {survey.head[:12]}" if survey.head else f"would be created, {kind}"
     return (
         f"{state}, the branch would be created" if survey.head and not survey.has_branch else state
@@ -119,7 +167,6 @@ def _state(report: PushReport, options: PushOptions) -> str:
 
 
 def _print_gates(report: PushReport) -> None:
-    """Prints the names of the gates by state; why one failed is printed as an error."""
     for state, words in _STATES.items():
         if names := [name for name, value in report.gates.items() if value == state]:
             print(f"  {'gates':10} {words}: {', '.join(names)}")

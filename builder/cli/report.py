@@ -7,20 +7,31 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from builder.api import report_dataset, view_dataset
-from builder.cli.output import Output
-from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, escaped, print_json, warn
+from builder.cli import options
+from builder.cli.command import Output, command
+from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, print_json, warn
 from builder.cli.tokenizer import say_tokenizer
 from builder.dataset.rows import dataset_rows
-from builder.output.folder import write_whole
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
-from builder.problem import UsageError
 
 
-def run_report(dataset: str, out: Path, *, tokenizer: str | None, output: Output) -> int:
-    """Writes the page and prints its path; returns 1 if there are no samples. Raises UsageError."""
+@command()
+def report(
+    dataset: options.Dataset,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Write the page here.")
+    ] = Path("report.html"),
+    tokenizer: options.DatasetTokenizer = None,
+    *,
+    output: Output,
+) -> int:
+    """Write a report of a dataset as one HTML file that can be read offline."""
     say_tokenizer(dataset, tokenizer, None, output)
     report_dataset(dataset, out, tokenizer=tokenizer, workers=default_workers())
     is_empty = next(dataset_rows(dataset), None) is None
@@ -34,55 +45,41 @@ def run_report(dataset: str, out: Path, *, tokenizer: str | None, output: Output
     return 1 if is_empty else 0
 
 
-def run_view(
-    dataset: str,
-    logs: Path | None,
-    review: Path | None,
-    review_csv: Path | None,
-    port: int,
+@command()
+def view(
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET", help="A built folder or a data file.")
+    ],
+    logs: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The logs it was made from, to show raw records."),
+    ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Keep decisions in this file; default: DATASET.review.jsonl."
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: any that is free.")
+    ] = 0,
+    opens: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open a browser, or only print.")
+    ] = True,
+    tokenizer: options.DatasetTokenizer = None,
     *,
-    opens: bool,
-    tokenizer: str | None,
     output: Output,
 ) -> int:
-    """Serves the pages until Ctrl-C, or writes the review as CSV. Raises UsageError."""
+    """Browse every sample: served to this machine only, read from disk page by page."""
     interrupt_on_sigterm(is_watched=False)
     try:
-        return _view(dataset, logs, review, review_csv, port, opens, tokenizer, output)
+        with view_dataset(dataset, logs=logs, review=review, port=port, tokenizer=tokenizer) as it:
+            print(json.dumps({"url": it.url}) if output.as_json else f"{it.url}  (Ctrl-C to stop)")
+            sys.stdout.flush()
+            if opens:
+                webbrowser.open(it.url)
+            threading.Event().wait()
     except KeyboardInterrupt:
         # Leaves without the message that the same command resumes.
         raise SystemExit(INTERRUPTED) from None
-
-
-def _view(
-    dataset: str,
-    logs: Path | None,
-    review: Path | None,
-    review_csv: Path | None,
-    port: int,
-    opens: bool,
-    tokenizer: str | None,
-    output: Output,
-) -> int:
-    with view_dataset(dataset, logs=logs, review=review, port=port, tokenizer=tokenizer) as view:
-        if review_csv is not None:
-            data = view.review_csv()
-            if data.count(b"\n") == 1:
-                place = f"the review of {dataset!r}" if review is None else repr(str(review))
-                raise UsageError(f"--review-csv: no decisions in {place}")
-            if str(review_csv) == "-":
-                sys.stdout.buffer.write(data)
-                sys.stdout.flush()
-                return 0
-            write_whole(review_csv, data)
-            if output.as_json:
-                print_json({"review_csv": str(review_csv), "bytes": len(data)})
-            elif not output.quiet:
-                print(escaped(f"{review_csv}: {len(data):,} bytes, the review of {dataset} as CSV"))
-            return 0
-        line = json.dumps({"url": view.url}) if output.as_json else f"{view.url}  (Ctrl-C to stop)"
-        print(line, flush=True)
-        if opens:
-            webbrowser.open(view.url)
-        threading.Event().wait()
     return 0

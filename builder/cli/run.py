@@ -17,11 +17,10 @@ from builder.cli.terminal import INTERRUPTED, print_json, warn
 from builder.credentials import hide
 from builder.problem import BuilderError, OptionError, UsageError, nearest
 
-MISTAKE = 2
+_MISTAKE = 2
 """The exit code for a usage error: a bad option, configuration or path."""
 
 _OPTIONS = {
-    ("verify", "witnesses"): "--witness",
     ("capture", "port"): "--serve",
     ("capture", "out"): "-o",
 }
@@ -43,7 +42,7 @@ _NO_COMMANDS = {
 """{word that is no command: what does it}."""
 
 
-RESUMING = ("build", "collect", "push")
+_RESUMING = ("build", "collect", "push")
 """Commands that keep finished work when they are interrupted."""
 
 _OFF = {"public": "--private"}
@@ -60,12 +59,12 @@ def run(arguments: list[str]) -> int:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")  # log text may not be encodable for the terminal
     try:
-        if twice := given_twice(arguments):
+        if twice := _given_twice(arguments):
             raise UsageError(twice)
         result = commands()(arguments or ["--help"], standalone_mode=False)
         sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its end
         if not arguments:
-            return MISTAKE  # nothing was done, as the shell of a script should see
+            return _MISTAKE  # nothing was done, as the shell of a script should see
     except OptionError as error:
         usual = f"--{error.option.replace('_', '-')}"
         name = _OPTIONS.get((arguments[0], error.option), usual)
@@ -93,15 +92,14 @@ def run(arguments: list[str]) -> int:
         # Versions of typer bundle click or import it; only this method identifies a usage error.
         if not hasattr(error, "format_message"):
             raise
-        return refused(usage_message(error), arguments)
+        return refused(_usage_message(error), arguments)
     if result == INTERRUPTED:
         resumes = "; finished work is kept, the same command resumes"
-        warn(f"interrupted{resumes if arguments[:1] and arguments[0] in RESUMING else ''}")
+        warn(f"interrupted{resumes if arguments[:1] and arguments[0] in _RESUMING else ''}")
     return result if isinstance(result, int) else 0
 
 
 def _option(name: str, value: object) -> str:
-    """Returns an option as it is written on the command line."""
     usual = f"--{name.replace('_', '-')}"
     if value is False:
         return _OFF.get(name, f"--no-{usual.removeprefix('--')}")
@@ -114,12 +112,12 @@ def commands() -> Any:
     return get_command(app)
 
 
-def given_twice(arguments: list[str]) -> str | None:
+def _given_twice(arguments: list[str]) -> str | None:
     """Returns what is wrong with an option that has two values or both of its states, or None.
 
     The parser would silently use the last.
     """
-    command = commands().commands.get(arguments[0]) if arguments else None
+    command = commands().get_command(None, arguments[0]) if arguments else None
     seen: dict[str, str] = {}
     single: set[str] = set()
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
@@ -143,11 +141,11 @@ def refused(message: str, arguments: list[str]) -> int:
     for line in message.splitlines():
         warn(line)
     if "--json" in arguments:
-        print_json({"error": message, "exit_code": MISTAKE})
-    return MISTAKE
+        print_json({"error": message, "exit_code": _MISTAKE})
+    return _MISTAKE
 
 
-def usage_message(error: Any) -> str:
+def _usage_message(error: Any) -> str:
     """Rewords a usage error of typer, with the nearest valid name."""
     name = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)

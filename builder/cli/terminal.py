@@ -6,14 +6,16 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
 
-from builder.codes import meaning_of_change
+from builder.codes import meaning, meaning_of_change
+from builder.ledger import ranked
 from builder.text import counted, escape_char
 
-WIDTH = 110
+_WIDTH = 110
 """Characters of a line of text, unless the terminal is narrower."""
 _CODE = re.compile("`([^`]*)`")
 
@@ -92,8 +94,8 @@ def conversion_lines(
 
 def width() -> int:
     """Returns the characters of a line: at most WIDTH, and those of the terminal."""
-    columns = get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    return min(max(columns, 40), WIDTH)
+    columns = get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
+    return min(max(columns, 40), _WIDTH)
 
 
 def print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
@@ -107,3 +109,40 @@ def print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
     for line in lines:
         shown = line.replace("\0", " ")
         print(painted(shown, style) if style else shown)
+
+
+# Groups faults by their code, so that many of a kind are a few lines.
+
+EXAMPLES = 2
+"""Examples of each code that are shown."""
+
+
+class Grouped:
+    """Counts faults by code and keeps the first examples of each; `meaning` explains a code."""
+
+    def __init__(self, meaning: Callable[[str], str] = meaning) -> None:
+        self.meaning = meaning
+        self.counts: Counter[str] = Counter()
+        self._examples: dict[str, list[str]] = {}
+
+    def add(self, code: str, example: str) -> None:
+        """Counts a fault; `example` shows it, in one or more lines."""
+        self.counts[code] += 1
+        examples = self._examples.setdefault(code, [])
+        if len(examples) < EXAMPLES:
+            examples.append(example)
+
+    def lines(self, noun: str, more: str) -> Iterator[str]:
+        """Yields the lines to print; `more` says how to see all that have a code."""
+        for code, count in ranked(self.counts):
+            yield counts_line(code, count, noun, self.meaning)
+            for example in self._examples[code]:
+                yield from (f"  {line}" for line in example.splitlines())
+            if left := count - len(self._examples[code]):
+                yield f"  … {left:,} more{f' ({more})' if more else ''}"
+
+
+def counts_line(code: str, count: int, noun: str, meaning: Callable[[str], str] = meaning) -> str:
+    """Returns a code with its number and its meaning in words."""
+    words = meaning(code).replace("`", "")
+    return f"{code}: {counted(count, noun)}{f' ({words})' if words else ''}"

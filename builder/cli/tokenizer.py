@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builder.api.datasets import tokenizer_of
-from builder.cli.output import Output
+from builder.cli.command import Output
 from builder.cli.terminal import escaped, warn
 from builder.output.manifest import Manifest
 from builder.paths import expand_home

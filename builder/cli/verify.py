@@ -2,58 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Annotated
 
-from builder.api import verify_dataset
-from builder.api.datasets import tokenizer_of
-from builder.cli.grouped import Grouped, counts_line
-from builder.cli.masks import as_json, print_masks
-from builder.cli.output import Output
-from builder.cli.terminal import NO_SAMPLES, conversion_lines, escaped, print_json, warn
+import typer
+
+from builder.api.datasets import tokenizer_of, verify_dataset
+from builder.cli import options
+from builder.cli.command import Output, command
+from builder.cli.terminal import (
+    NO_SAMPLES,
+    Grouped,
+    conversion_lines,
+    counts_line,
+    escaped,
+    print_json,
+    warn,
+)
 from builder.cli.tokenizer import say_tokenizer
 from builder.codes import meaning_of_check
 from builder.conversation import Json
 from builder.finding import CheckFinding
 from builder.ledger import ranked
+from builder.normalize.options import Unit
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
 from builder.qwen3.parity import MODES
 from builder.qwen3.tokenizer import Target, target_for
 from builder.text import counted
-from builder.trainers.mask_counts import Comparison, trainers_named
-from builder.verify.options import VerifyOptions
+from builder.trainers import MASKS
+from builder.trainers.mask_counts import REGIONS, Comparison, trainers_named
+from builder.verify.options import Mode, ParityPolicy, SchemaPolicy, VerifyOptions
 from builder.verify.preload import preloading
 from builder.verify.summary import LineReport, Summary
-from builder.verify.witnesses.count import as_json as as_json_testimony
-from builder.verify.witnesses.count import drifts, lines, testimonies, witnesses_named
-from builder.verify.witnesses.replay import line, servers_named
+
+# Prints the results of `builder verify --masks`: which tokens the trainers' defaults train.
+
+
+def as_json(comparison: Comparison) -> dict[str, Json]:
+    """Returns the comparison as JSON."""
+    ours, theirs = comparison.ours, comparison.theirs
+    return {
+        "samples": comparison.samples,
+        "ours": {region: ours[region] for region in REGIONS},
+        "theirs": {region: theirs[region] for region in REGIONS},
+        "answers_lost": comparison.answers_lost,
+        "same": comparison.same,
+        "other_text": comparison.other_text,
+        "beyond": comparison.beyond,
+        "refused": dict(sorted(comparison.refused.items())),
+        "borders": comparison.borders,
+    }
+
+
+def _print_masks(comparisons: Mapping[str, Comparison]) -> None:
+    """Prints the number of trained tokens by region, ours and each trainer's, with remarks."""
+    names = ["ours", *comparisons]
+    columns = [
+        next(iter(comparisons.values())).ours,
+        *(item.theirs for item in comparisons.values()),
+    ]
+    widths = [max(len(name), 12) for name in names]
+    print(f"\n{'trained tokens':24}" + "".join(map(_right, names, widths)))
+    for region in REGIONS:
+        cells = [f"{column[region]:,}" for column in columns]
+        print(f"{region:24}" + "".join(map(_right, cells, widths)))
+    print()
+    for name, item in comparisons.items():
+        trainer = MASKS[name]
+        print(f"{name}: {trainer.summary}")
+        notes = [f"exactly the tokens of meta.spans in {item.same} of {item.samples} samples"]
+        if item.other_text:
+            notes.append(f"another text than the verified one in {item.other_text}")
+        if item.beyond and trainer.cut is not None:
+            notes.append(f"cut at {trainer.limit} tokens: {counted(item.beyond, 'sample')}")
+        if item.answers_lost:
+            notes.append(f"{item.answers_lost:,} tokens of meta.spans not trained")
+        notes += [
+            f"refused: {counted(count, 'sample')}, {why}"
+            for why, count in sorted(item.refused.items())
+        ]
+        if item.borders:
+            notes.append(f"a span border inside a token in {item.borders}")
+        for note in notes:
+            print(f"    {note}")
+
+
+def _right(text: str, width: int) -> str:
+    return f"  {text:>{width}}"
+
 
 LISTED = 100
 """Bad lines that `--json` lists without `--all`; the rest is counted."""
 
 
-def run_verify(
-    dataset: str,
+@command()
+def verify(
+    dataset: options.Dataset,
+    tokenizer: Annotated[list[str] | None, options.OF_DATASET] = None,
+    chat_template: options.ChatTemplate = None,
+    masks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TRAINER",
+            help="Show which tokens this trainer trains by default; all: each one.",
+        ),
+    ] = None,
+    schema: Annotated[
+        SchemaPolicy,
+        typer.Option(
+            metavar=options.choices(SchemaPolicy),
+            help="Whether arguments that violate their schema are findings, or are only counted.",
+        ),
+    ] = "report",
+    unit: Annotated[
+        Unit | None,
+        typer.Option(
+            metavar=options.choices(Unit),
+            help="What a row trains; without it, what meta/ says, else conversation.",
+        ),
+    ] = None,
+    loaded: Annotated[
+        bool, typer.Option("--as-loaded", help="Also load it with `datasets`, and compare.")
+    ] = False,
+    parity: Annotated[
+        ParityPolicy,
+        typer.Option(
+            metavar=options.choices(ParityPolicy),
+            help="Whether each trained turn must match inference, or is only counted.",
+        ),
+    ] = "report",
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            metavar=options.choices(Mode),
+            help="The mode of inference that trained turns should match.",
+        ),
+    ] = "non-thinking",
+    show_all: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", "--all", help="Print every line with a finding."),
+    ] = False,
+    workers: options.Workers = None,
     *,
-    tokenizers: Sequence[str | None],
-    chat_template: str | None,
-    masks: Sequence[str],
-    witnesses: Sequence[str],
-    witness_share: float,
-    replay: Sequence[str],
-    options: VerifyOptions,
-    unit: str | None,
-    loaded: bool,
-    workers: int | None,
-    show_all: bool,
     output: Output,
 ) -> int:
-    """Verifies against each tokenizer and prints; returns 0 if every sample is proven, else 1.
-
-    A tokenizer that is None is the dataset's own. A witness that differs is a finding too. Raises
-    UsageError for an unknown dataset, tokenizer, trainer, witness or server.
-    """
+    """Check a dataset of any origin against the chat template, line by line."""
+    tokenizers: list[str | None] = [*tokenizer] if tokenizer else [None]
     workers = workers or default_workers()
     manifest = Manifest.of(expand_home(dataset))
     names = [tokenizer_of(manifest, name, chat_template) for name in dict.fromkeys(tokenizers)]
@@ -62,21 +158,17 @@ def run_verify(
     if len(targets) == 1:
         say_tokenizer(dataset, tokenizers[0], chat_template, output)
     results: list[dict[str, Json]] = []
-    differs = False
     for target in targets:
         if len(targets) > 1 and output.in_words:
             print(f"== {target.name}")
-        lines = BadLines(show_all, output)
+        lines = _BadLines(show_all, output)
         summary = verify_dataset(
             dataset,
             tokenizer=target.reference,
-            options=options,
+            options=VerifyOptions(schema, parity, mode),
             unit=unit,
             as_loaded=loaded,
-            masks=masks,
-            witnesses=witnesses,
-            witness_share=witness_share,
-            replay=replay,
+            masks=masks or (),
             workers=workers,
             on_report=lines.add,
         )
@@ -87,8 +179,7 @@ def run_verify(
             }
             result["masks"] = {name: as_json(item) for name, item in comparisons.items()}
             if output.in_words:
-                print_masks(comparisons)
-        differs = _testify(result, summary, witnesses, replay, output) or differs
+                _print_masks(comparisons)
         results.append(result)
     if output.as_json:
         whole: Json = {"dataset": dataset, "targets": list(results)}
@@ -98,33 +189,10 @@ def run_verify(
         for result in results:
             print(_proven(result))
     has_findings = any(result["findings"] or not result["samples"] for result in results)
-    return 1 if has_findings or differs else 0
+    return 1 if has_findings else 0
 
 
-def _testify(
-    result: dict[str, Json],
-    summary: Summary,
-    witnesses: Sequence[str],
-    replay: Sequence[str],
-    output: Output,
-) -> bool:
-    """Prints what witnesses found and which turns drift; returns whether a witness differs."""
-    asked = testimonies(summary.masks, witnesses_named(witnesses))
-    drifting = drifts(summary.masks, servers_named(replay))
-    if asked:
-        result["witnesses"] = {name: as_json_testimony(item) for name, item in asked.items()}
-    if drifting:
-        result["replay"] = {
-            name: {"turns": item.turns, "with_text": item.with_text, "drifting": item.drifting}
-            for name, item in drifting.items()
-        }
-    if output.in_words:
-        for text in [*lines(asked), *(line(name, item) for name, item in drifting.items())]:
-            print(escaped(text))
-    return any(item.differs for item in asked.values())
-
-
-class BadLines:
+class _BadLines:
     """Groups the findings of bad lines by code; with `show_all`, prints each line as it comes."""
 
     def __init__(self, show_all: bool, output: Output) -> None:
@@ -146,7 +214,7 @@ class BadLines:
 
 
 def _result(
-    dataset: str, target: Target, summary: Summary, lines: BadLines, output: Output
+    dataset: str, target: Target, summary: Summary, lines: _BadLines, output: Output
 ) -> dict[str, Json]:
     """Prints the summary for one tokenizer; returns the result as JSON."""
     result: dict[str, Json] = {
@@ -203,7 +271,7 @@ def _worded(report: LineReport, finding: CheckFinding) -> str:
     return escaped("\n".join(texts))
 
 
-def _print_faults(summary: Summary, lines: BadLines) -> None:
+def _print_faults(summary: Summary, lines: _BadLines) -> None:
     """Prints the findings by code, with examples unless each was printed, and the warnings."""
     if lines.show_all:
         for code, count in ranked(summary.codes):

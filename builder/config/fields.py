@@ -14,7 +14,7 @@ from builder.options import Number, Scalar, is_inline, is_key, key_of, minimum_o
 from builder.paths import UserPath
 from builder.problem import nearest
 
-MAX_NUMBER = (1 << 31) - 1
+_MAX_NUMBER = (1 << 31) - 1
 """The largest whole number: even as MB, its bytes fit into 64 bits."""
 
 REFUSED = object()
@@ -62,7 +62,6 @@ class FieldReader:
         return f", did you mean {other!r}?" if other else nearest(name, known)
 
     def _build(self, kind: type, value: Mapping[Any, object], key: str) -> object:
-        """Returns a `kind` from the values of its keys, or REFUSED."""
         hints = get_type_hints(kind)
         values: dict[str, object] = {}
         for item in filter(is_key, fields(kind)):
@@ -82,7 +81,6 @@ class FieldReader:
         return REFUSED if REFUSED in values.values() else kind(**values)
 
     def _is_mistyped(self, section: str, name: str) -> bool:
-        """Returns whether a fault says that another key of the section may be this one."""
         ends = f", did you mean {name!r}?"
         return any(one.startswith(section) and one.endswith(ends) for one in self.faults)
 
@@ -94,7 +92,7 @@ class FieldReader:
         if origin in (Union, types.UnionType):
             if value is None and types.NoneType in arguments:
                 return None
-            sections = [one for one in arguments if is_section(one)]
+            sections = [one for one in arguments if _is_section(one)]
             is_section_value = bool(sections) and isinstance(value, dict | sections[0])
             chosen = sections[0] if is_section_value else arguments[0]
             return self.value(chosen, value, key, minimum)
@@ -102,7 +100,7 @@ class FieldReader:
             return self._items(arguments[0], value, key)
         if origin is Mapping:
             return self._mapping(arguments, value, key)
-        if is_section(kind):
+        if _is_section(kind):
             return self.section(cast("type", kind), value, key)
         if kind is Scalar:
             is_scalar = value is None or isinstance(value, str | int | float)
@@ -140,9 +138,9 @@ class FieldReader:
             if isinstance(value, int | float) and not is_bool and 0 <= value <= 1:
                 return float(value)
             return self._refuse(key, "a share from 0 to 1", value)
-        if isinstance(value, int) and not is_bool and minimum <= value <= MAX_NUMBER:
+        if isinstance(value, int) and not is_bool and minimum <= value <= _MAX_NUMBER:
             return value
-        return self._refuse(key, f"a whole number from {minimum} to {MAX_NUMBER}", value)
+        return self._refuse(key, f"a whole number from {minimum} to {_MAX_NUMBER}", value)
 
     def _items(self, kind: object, value: object, key: str) -> object:
         if value is None:
@@ -183,8 +181,7 @@ class FieldReader:
         return REFUSED
 
 
-def is_section(kind: object) -> bool:
-    """Returns whether values of a type are sections: mappings of keys."""
+def _is_section(kind: object) -> bool:
     return isinstance(kind, type) and is_dataclass(kind) and kind is not UserPath
 
 

@@ -67,7 +67,7 @@ def read_over(
 ) -> Config:
     """Returns the configuration of a decoded document (None: none) over a preset.
 
-    Raises UsageError as `read_config` does, if there is no such preset, and, with `for_merge`, if
+    Raises UsageError as `_read_config` does, if there is no such preset, and, with `for_merge`, if
     a key is not one that a merge uses.
     """
     if for_merge:
@@ -75,7 +75,7 @@ def read_over(
     below = _document(_preset_file(preset)) if preset is not None else None
     if document is None and below is None:
         return Config()
-    return read_config(below if document is None else _over(below, document), base, name)
+    return _read_config(below if document is None else _over(below, document), base, name)
 
 
 def _preset_file(preset: Preset) -> Path:
@@ -97,7 +97,6 @@ def presets_in(resolved: Mapping[str, Json]) -> list[str]:
 
 
 def _has(resolved: object, chosen: object) -> bool:
-    """Returns whether a document has these keys with these values."""
     if isinstance(resolved, Mapping) and isinstance(chosen, Mapping):
         return all(_has(resolved.get(key), value) for key, value in chosen.items())
     return resolved == chosen
@@ -138,7 +137,7 @@ def _without_empty_sections(document: object) -> object:
     }
 
 
-def read_config(document: object, base: Path, name: str) -> Config:
+def _read_config(document: object, base: Path, name: str) -> Config:
     """Returns the configuration of a decoded document; its paths are relative to `base`.
 
     Raises UsageError with a line for each fault, which begins with `name`.
@@ -183,7 +182,6 @@ def read_mapping(document: object, base: Path, name: str) -> MappingSpec:
 
 
 def _document(path: Path) -> object:
-    """Returns the value of a YAML file. Raises UsageError."""
     try:
         return _parsed(path.read_bytes(), str(path))
     except OSError as error:

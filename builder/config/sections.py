@@ -255,7 +255,6 @@ _OF_INPUTS = {
 
 
 def _contains(known: UserPath, path: UserPath) -> bool:
-    """Returns whether a path is the known one, or below it."""
     if is_url(known.written) or is_url(path.written) or "-" in (known.written, path.written):
         return known.written == path.written
     if known.written.startswith("hf://") or path.written.startswith("hf://"):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.credentials import reason
-from builder.export.variant import Variant
+from builder.export.variants import Variant
 from builder.parallel.host import quiet_datasets
 from builder.qwen3.tokenizer import Target
 from builder.verify.culprits import culprits

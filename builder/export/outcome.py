@@ -10,7 +10,7 @@ from builder.codes import explain, meaning
 from builder.conversation import Json
 from builder.dataset.rows import CONVERSATION, DatasetRow
 from builder.export.preference import PreferencePair
-from builder.export.variant import ExportItem
+from builder.export.variants import ExportItem
 from builder.normalize.as_options import with_options
 from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.style import Style, Thoughts

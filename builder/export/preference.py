@@ -96,5 +96,4 @@ def _sides(item: Preference, sample: Sample) -> tuple[str, Sample, Sample] | Non
 
 
 def _prompt(text: str, header: str) -> str:
-    """Returns a rendering up to and including the header of its last turn."""
     return text[: text.rindex(header) + len(header)]

@@ -10,13 +10,12 @@ If a sample has assistant turns that are context only, the assistant messages of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from builder.conversation import Json
-from builder.export.tokens import labels
-from builder.export.variant import MESSAGES, STRING, TOOLS, ExportItem, Feature, Row, Variant
+from builder.export.preference import PreferencePair
 from builder.jsonio import dumps, loads
 from builder.normalize.units import examples
 from builder.qwen3.flatten import flatten
@@ -25,7 +24,135 @@ from builder.qwen3.render import tools_block
 from builder.qwen3.style import SPECIFIED, Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
+from builder.trainers import TRAINERS
 from builder.trainers.masks import as_messages
+from builder.trainers.record import Targets, Trainer
+
+# Computes labels for token ids, so that exactly the tokens of `meta.spans` are trained.
+
+IGNORED = -100
+"""The label that the loss functions of all trainers ignore."""
+
+
+class BorderFault(Exception):
+    """A span does not begin or end at a token boundary, so its tokens cannot be assigned."""
+
+
+def labels(
+    ids: Sequence[int], offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
+) -> list[int]:
+    """Returns the ids inside the spans, IGNORED elsewhere. Offsets and spans are code points.
+
+    Raises BorderFault if a token crosses a border of a span.
+    """
+    labelled = [IGNORED] * len(ids)
+    position = 0
+    for start, end in spans:
+        while position < len(ids) and offsets[position][1] <= start:
+            position += 1
+        if position < len(ids) and offsets[position][0] < start:
+            raise BorderFault(f"a token crosses the beginning of the span at {start}")
+        while position < len(ids) and offsets[position][0] < end:
+            if offsets[position][1] > end:
+                raise BorderFault(f"a token crosses the end of the span at {end}")
+            labelled[position] = ids[position]
+            position += 1
+    return labelled
+
+
+# Defines a variant: its rows, and the text that a trainer renders from each.
+
+Row = dict[str, Any]
+
+_Feature = dict[str, Json]
+
+_STRING: _Feature = {"dtype": "string"}
+_MESSAGE: list[Json] = [
+    {"name": "role", "dtype": "string"},
+    {"name": "content", "dtype": "string"},
+]
+_BESIDE: list[Json] = [{"name": "reasoning_content", "dtype": "string"}]
+_WEIGHT: list[Json] = [{"name": "weight", "dtype": "int64"}, {"name": "loss", "dtype": "bool"}]
+_MESSAGES: _Feature = {"name": "messages", "list": _MESSAGE}
+TOOLS: _Feature = {"name": "tools", "list": "json"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportItem:
+    """A proven sample, its dialogue, and its rendering with the trained spans.
+
+    targets  for each assistant turn, in order, whether it is trained
+    prompt   the generation prompt of the inference mode that the spans are for
+    pairs    its preference pairs, if the variant consists of pairs
+    """
+
+    sample: Sample
+    dialogue: Dialogue
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    targets: tuple[bool, ...]
+    prompt: str
+    pairs: tuple[PreferencePair, ...] = ()
+
+    def messages(self, sample: Sample) -> list[Row]:
+        """Returns the messages of `sample`, another form of the item's sample, with weights."""
+        messages = as_messages(sample)
+        self.weigh(messages)
+        return messages
+
+    def weigh(self, messages: list[Row]) -> None:
+        """Sets `weight` and `loss` of the assistant messages if any of them is untrained."""
+        if all(self.targets):
+            return
+        answers = [message for message in messages if message["role"] == "assistant"]
+        for message, trained in zip(answers, self.targets, strict=True):
+            message["weight"] = int(trained)
+            message["loss"] = trained
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A form in which datasets are exported.
+
+    summary   one line for `builder export --help` and the card
+    kind      jsonl or parquet
+    features  the features that the card declares, so that loaders infer none
+    rows      yields the rows of a sample, each with the text that it must render to
+    text      returns the text that a trainer renders from a loaded row
+    of_pairs  whether a row is a preference pair and not a sample or one of its turns
+    """
+
+    name: str
+    summary: str
+    kind: str
+    features: tuple[_Feature, ...]
+    rows: Callable[[ExportItem, Target], Iterator[tuple[Row, str]]]
+    text: Callable[[Row, Target], str]
+    of_pairs: bool = False
+
+    @property
+    def trainers(self) -> tuple[Trainer, ...]:
+        """The trainers that read it."""
+        return tuple(item for item in TRAINERS.values() if self.name in item.variants)
+
+    def able_trainers(self, targets: Targets, target: Target) -> list[Trainer]:
+        """Returns the trainers that can train just these turns of the target's text from it."""
+        able = (item for item in self.trainers if item.can_train(self.name, targets))
+        return [item for item in able if item.unfit(self.name, target) is None]
+
+    def declared(self, *, weighted: bool, beside: bool) -> list[Json]:
+        """Returns the features.
+
+        `weighted`: assistant messages carry `weight` and `loss`; `beside`: `reasoning_content`.
+        """
+        extra = [*(_BESIDE if beside else []), *(_WEIGHT if weighted else [])]
+        return [self._extended(item, extra, beside=beside) for item in self.features]
+
+    def _extended(self, item: _Feature, extra: list[Json], *, beside: bool) -> Json:
+        if item.get("list") is not _MESSAGE:
+            return item
+        added = extra if item is _MESSAGES else _BESIDE if beside else []
+        return {**item, "list": [*_MESSAGE, *added]}
 
 
 def _plain(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
@@ -48,7 +175,7 @@ def _text_tools_text(row: Row, target: Target) -> str:
     return target.render(row["messages"], tools)
 
 
-def in_system(sample: Sample, style: Style = SPECIFIED) -> Sample:
+def _in_system(sample: Sample, style: Style = SPECIFIED) -> Sample:
     """Returns the sample with its tools block in the system turn, as the template renders it."""
     if not sample.tools:
         return sample
@@ -64,7 +191,7 @@ def in_system(sample: Sample, style: Style = SPECIFIED) -> Sample:
 
 
 def _system_tools(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
-    yield {"messages": item.messages(in_system(item.sample, target.style))}, item.text
+    yield {"messages": item.messages(_in_system(item.sample, target.style))}, item.text
 
 
 def call_ids(number: int, turn: Turn) -> list[str]:
@@ -72,7 +199,7 @@ def call_ids(number: int, turn: Turn) -> list[str]:
     return [f"call_{number}_{place}" for place in range(len(turn.calls))]
 
 
-def structured_messages(dialogue: Dialogue, style: Style = SPECIFIED) -> list[Row]:
+def _structured_messages(dialogue: Dialogue, style: Style = SPECIFIED) -> list[Row]:
     """Returns messages with `tool_calls` and role tool; ids come from `call_ids`.
 
     Arguments are JSON text, or objects for a template that takes nothing else: the card declares
@@ -108,7 +235,7 @@ def structured_messages(dialogue: Dialogue, style: Style = SPECIFIED) -> list[Ro
 
 
 def _openai(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
-    messages = structured_messages(item.dialogue, target.style)
+    messages = _structured_messages(item.dialogue, target.style)
     item.weigh(messages)
     yield {"messages": messages, "tools": list(item.sample.tools)}, item.text
 
@@ -250,7 +377,7 @@ def _preferences_text(row: Row, target: Target) -> str:
 
 
 _TURN_LIST: Json = [{"name": "from", "dtype": "string"}, {"name": "value", "dtype": "string"}]
-_IDS: tuple[Feature, ...] = tuple(
+_IDS: tuple[_Feature, ...] = tuple(
     {"name": name, "list": "int64"} for name in ("input_ids", "attention_mask", "labels")
 )
 
@@ -261,7 +388,7 @@ VARIANTS: dict[str, Variant] = {
             "messages",
             "the specification's form: messages, and tools as a list",
             "jsonl",
-            (MESSAGES, TOOLS),
+            (_MESSAGES, TOOLS),
             _plain,
             _plain_text,
         ),
@@ -269,7 +396,7 @@ VARIANTS: dict[str, Variant] = {
             "messages-str",
             "messages, and tools as one JSON string (survives every version of datasets)",
             "jsonl",
-            (MESSAGES, {"name": "tools", **STRING}),
+            (_MESSAGES, {"name": "tools", **_STRING}),
             _text_tools,
             _text_tools_text,
         ),
@@ -277,7 +404,7 @@ VARIANTS: dict[str, Variant] = {
             "tools-in-system",
             "the tools block in the system turn, no tools column (if the column is ignored)",
             "jsonl",
-            (MESSAGES,),
+            (_MESSAGES,),
             _system_tools,
             _plain_text,
         ),
@@ -293,7 +420,7 @@ VARIANTS: dict[str, Variant] = {
             "prompt-completion",
             "a row for each assistant turn: prompt and completion as messages",
             "jsonl",
-            ({**MESSAGES, "name": "prompt"}, {**MESSAGES, "name": "completion"}, TOOLS),
+            ({**_MESSAGES, "name": "prompt"}, {**_MESSAGES, "name": "completion"}, TOOLS),
             _completions,
             _completions_text,
         ),
@@ -301,7 +428,7 @@ VARIANTS: dict[str, Variant] = {
             "prompt-completion-text",
             "a row for each assistant turn: prompt and completion as rendered text",
             "jsonl",
-            ({"name": "prompt", **STRING}, {"name": "completion", **STRING}),
+            ({"name": "prompt", **_STRING}, {"name": "completion", **_STRING}),
             _text_completions,
             _text_completions_text,
         ),
@@ -311,8 +438,8 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             (
                 {"name": "conversations", "list": _TURN_LIST},
-                {"name": "system", **STRING},
-                {"name": "tools", **STRING},
+                {"name": "system", **_STRING},
+                {"name": "tools", **_STRING},
             ),
             _sharegpt,
             _sharegpt_text,
@@ -330,11 +457,11 @@ VARIANTS: dict[str, Variant] = {
             "a row for each preference pair: prompt, chosen and rejected as messages, for DPO",
             "jsonl",
             (
-                {**MESSAGES, "name": "prompt"},
-                {**MESSAGES, "name": "chosen"},
-                {**MESSAGES, "name": "rejected"},
+                {**_MESSAGES, "name": "prompt"},
+                {**_MESSAGES, "name": "chosen"},
+                {**_MESSAGES, "name": "rejected"},
                 TOOLS,
-                {"name": "reason", **STRING},
+                {"name": "reason", **_STRING},
             ),
             _preferences,
             _preferences_text,
@@ -344,7 +471,7 @@ VARIANTS: dict[str, Variant] = {
             "verl",
             "Parquet with nested messages, the tools block in the system turn",
             "parquet",
-            (MESSAGES,),
+            (_MESSAGES,),
             _system_tools,
             _plain_text,
         ),

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -25,10 +26,7 @@ from builder.export.outcome import (
     left_out_line,
 )
 from builder.export.preference import PreferencePairs
-from builder.export.row_writer import RowWriter
-from builder.export.tokens import BorderFault
-from builder.export.variant import ExportItem, Variant
-from builder.export.variants import VARIANTS
+from builder.export.variants import VARIANTS, BorderFault, ExportItem, Row, Variant
 from builder.jsonio import dumps, loads
 from builder.output.folder import folder_aside, put_in_place
 from builder.problem import UsageError
@@ -40,6 +38,58 @@ from builder.trainers import configurations, data_file, difference_of, exact_var
 from builder.trainers.record import Targets, Trainer
 from builder.verify.dataset import checked_rows
 from builder.verify.verifier import Verdict, Verifier
+
+# Writes rows into one JSONL or Parquet file.
+
+BATCH = 500
+"""Rows of Parquet that are written together."""
+
+
+class _RowWriter:
+    """Writes rows into one JSONL or Parquet file."""
+
+    def __init__(self, path: Path, variant: Variant, *, beside: bool) -> None:
+        self._variant = variant
+        self._beside = beside
+        self._path = path
+        self._rows: list[Row] = []
+        self._parquet: Any = None
+        self._stream = path.open("wb") if variant.kind == "jsonl" else None
+
+    def write(self, row: Row) -> None:
+        """Writes a row."""
+        if self._stream is not None:
+            self._stream.write(dumps(row).encode("utf-8") + b"\n")
+            return
+        self._rows.append(row)
+        if len(self._rows) >= BATCH:
+            self._flush()
+
+    def close(self) -> None:
+        """Completes the file."""
+        if self._stream is not None:
+            self._stream.close()
+            return
+        self._flush()
+        self._parquet.close()
+
+    def _flush(self) -> None:
+        import pyarrow  # noqa: PLC0415 - only for Parquet
+        import pyarrow.parquet  # noqa: PLC0415 - as above
+
+        if self._parquet is None:
+            names = ["role", "content", *(["reasoning_content"] if self._beside else [])]
+            message = pyarrow.struct([(name, pyarrow.string()) for name in names])
+            kinds = {"messages": pyarrow.list_(message), "length": pyarrow.int64()}
+            names = [str(feature["name"]) for feature in self._variant.features]
+            listed = pyarrow.list_(pyarrow.int64())
+            schema = pyarrow.schema([(name, kinds.get(name, listed)) for name in names])
+            self._parquet = pyarrow.parquet.ParquetWriter(self._path, schema, compression="zstd")
+        if self._rows:
+            table = pyarrow.Table.from_pylist(self._rows, schema=self._parquet.schema)
+            self._parquet.write_table(table)
+        self._rows = []
+
 
 Written = dict[str, SplitRows]
 """The rows of an export by split."""
@@ -111,7 +161,6 @@ def export(
 
 
 def _would_train(trainer: Trainer, exported: Exported, target: Target) -> str:
-    """Explains that a trainer would train turns that are context, and what it can read instead."""
     better = trainer.variant_for(exported.targets, target)
     instead = f" (not with --to {better})" if better else ""
     return f"{exported.untrained}, which it would train{instead}"
@@ -139,7 +188,6 @@ def _most(variant: Variant, exported: Exported, target: Target) -> Targets | Non
 
 
 def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:
-    """Names the variants that can express all samples."""
     others = [item for item in VARIANTS.values() if item.of_pairs is variant.of_pairs]
     return " or ".join(item.name for item in others if item.able_trainers(exported.targets, target))
 
@@ -176,7 +224,7 @@ def _write(
 ) -> Written:
     """Writes the rows; with `only`, those of samples that have these targets."""
     written: Written = {}
-    writers: dict[str, RowWriter] = {}
+    writers: dict[str, _RowWriter] = {}
     pairs = PreferencePairs(verifier, exported.pairs_left_out)
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
         item = _item(sample, verdict, verifier)
@@ -194,7 +242,7 @@ def _write(
             continue
         split = found.split
         if split not in writers:
-            writers[split] = RowWriter(
+            writers[split] = _RowWriter(
                 root / data_file(split, variant.kind),
                 variant,
                 beside=verifier.target.style.beside,

@@ -25,7 +25,7 @@ from builder.sample import Sample
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-SAMPLED = 200
+_SAMPLED = 200
 """Rows of a split that are rendered again, at even distances."""
 
 LOADED_BYTES = 2 << 30
@@ -84,8 +84,8 @@ def _compare_rows(
             f"the loader gives the splits {sorted(loaded)}, not {sorted(known)}"
         )
     for split in sorted(set(loaded) & set(known)):
-        count = sum(1 for _ in json_objects(known[split])) if arrival.is_whole else SAMPLED
-        limit = None if arrival.is_whole else SAMPLED
+        count = sum(1 for _ in json_objects(known[split])) if arrival.is_whole else _SAMPLED
+        limit = None if arrival.is_whole else _SAMPLED
         metas = itertools.islice(json_objects(known[split]), limit)
         rows = itertools.islice(loaded[split], limit)
         for number, (row, meta) in enumerate(itertools.zip_longest(rows, metas)):
@@ -94,7 +94,7 @@ def _compare_rows(
                 arrival.problems.append(f"{split}: the loader gives {has} rows than meta/ has")
                 break
             arrival.rows += 1
-            if number % max(1, count // SAMPLED) == 0:
+            if number % max(1, count // _SAMPLED) == 0:
                 problem = _problem(row, SampleMeta.read(meta), target)
                 arrival.renderings += problem is None
                 arrival.problems += [f"{split} row {number}: {problem}"] if problem else []
@@ -115,7 +115,6 @@ def _problem(row: dict[str, Any], meta: SampleMeta, target: Target) -> str | Non
 
 
 def _splits(folder: Path) -> dict[str, list[Path]]:
-    """Returns the files of meta/ by split, in order."""
     paths = sorted((folder / "meta").glob("*.jsonl"))
     groups = itertools.groupby(paths, key=lambda path: path.name.partition("-")[0])
     return {name: list(files) for name, files in groups}

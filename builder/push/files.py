@@ -14,7 +14,7 @@ from builder.output.manifest import MANIFEST, FileEntry, Manifest
 from builder.problem import UsageError
 
 CARD = "README.md"
-UNNAMED = "OWNER/NAME"
+_UNNAMED = "OWNER/NAME"
 """The repository in the card of a dataset that is not published."""
 
 
@@ -141,7 +141,7 @@ def as_published(
 
 def _card(file: PushFile, overruled: Sequence[Overruled], repo: str) -> PushFile:
     assert isinstance(file.content, Path)
-    text = file.content.read_bytes().replace(UNNAMED.encode(), repo.encode())
+    text = file.content.read_bytes().replace(_UNNAMED.encode(), repo.encode())
     if overruled:
         lines = [f"- `{item.code}`: {item.message}" for item in overruled]
         section = "\n## Overruled when it was published\n\n" + "\n".join(lines) + "\n"

@@ -129,7 +129,6 @@ def _metas(folder: Path) -> Iterator[SampleMeta]:
 
 
 def _benchmarks(folder: Path) -> Counter[str]:
-    """Returns {benchmark: number of samples that are runs of it}, by the names in meta/."""
     return Counter(name for meta in _metas(folder) if (name := benchmark_of(meta)) is not None)
 
 

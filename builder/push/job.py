@@ -34,10 +34,10 @@ from builder.verify.verifier import verifier_for
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-OTHER_CONTENT = "other-content"
-STALE = "stale"
+_OTHER_CONTENT = "other-content"
+_STALE = "stale"
 NO_LOGIN = "no token for the Hub"
-GATES = (NOT_AUDITED, *BLOCKING, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
+_GATES = (NOT_AUDITED, *BLOCKING, EVALUATION_RUN, UNKNOWN_LICENSE, _OTHER_CONTENT)
 """The gates that `--allow` may overrule."""
 
 
@@ -92,8 +92,8 @@ class PushReport:
     @property
     def gates(self) -> dict[str, str]:
         """Returns {gate: open, closed, overruled or not checked}; those of the Hub come last."""
-        states = dict.fromkeys(("manifest", "verify", *GATES), "open")
-        states |= dict.fromkeys((STALE, OTHER_CONTENT), "open" if self.survey else "not checked")
+        states = dict.fromkeys(("manifest", "verify", *_GATES), "open")
+        states |= dict.fromkeys((_STALE, _OTHER_CONTENT), "open" if self.survey else "not checked")
         if any(item.code == "manifest" for item in self.refused):
             states = dict.fromkeys(states, "not checked")
         states |= {item.code: "overruled" for item in self.overruled}
@@ -132,8 +132,8 @@ def _push(
     show: Callable[[PushReport], None],
 ) -> None:
     for code in options.allow:
-        if code not in GATES:
-            raise OptionError("allow", f" {code!r}: no such gate{nearest(code, GATES)}")
+        if code not in _GATES:
+            raise OptionError("allow", f" {code!r}: no such gate{nearest(code, _GATES)}")
     place = _place(report.repo, options)
     if not folder.is_dir():
         raise UsageError(f"dataset {str(folder)!r}: no such folder; push takes one made by build")
@@ -237,7 +237,7 @@ def _hub_gates(
     if changes.stale and not options.prune:
         names = ", ".join(changes.stale[:5])
         yield GateRefusal(
-            STALE,
+            _STALE,
             f"{len(changes.stale)} files on the Hub would be loaded together with these: {names};"
             " `prune` removes files that are only on the Hub",
             by_name=False,
@@ -245,7 +245,7 @@ def _hub_gates(
     if changes.update and MANIFEST not in survey.files:
         names = ", ".join(file.path for file in changes.update[:5])
         yield GateRefusal(
-            OTHER_CONTENT, f"files that are not of a build would be replaced: {names}"
+            _OTHER_CONTENT, f"files that are not of a build would be replaced: {names}"
         )
 
 

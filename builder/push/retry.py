@@ -16,7 +16,7 @@ ATTEMPTS = 5
 WAITS = (1.0, 4.0, 16.0, 60.0)
 """Seconds before the second, third, … attempt, if the Hub does not ask for another delay."""
 
-LONGEST_WAIT = 300.0
+_LONGEST_WAIT = 300.0
 """Seconds. If the Hub asks for a longer delay, the push ends; the same command resumes it."""
 
 _RETRIED = (408, 409, 412, 425, 429)
@@ -57,7 +57,7 @@ def with_retries(
             if attempt == ATTEMPTS:
                 raise PushFault(f"{message} ({ATTEMPTS} attempts)") from None
             wait = WAITS[attempt - 1] if asked is None else asked
-            if wait > LONGEST_WAIT:
+            if wait > _LONGEST_WAIT:
                 raise PushFault(f"{message}; the Hub asks to wait {wait:g} seconds") from None
             retries.report(f"{message}; attempt {attempt + 1} of {ATTEMPTS} in {wait:g} s")
             retries.waits.append(wait)
@@ -105,7 +105,6 @@ def _asked_wait(response: Any) -> float | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yields the error and its causes."""
     seen: set[int] = set()
     item: BaseException | None = error
     while item is not None and id(item) not in seen:

@@ -15,15 +15,15 @@ from builder.push.retry import PushFault, Retries, with_retries
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-OURS = ("data/", "meta/")
+_OURS = ("data/", "meta/")
 KEPT = ".gitattributes"
 """The Hub creates this file in every repository: it is never removed."""
 
 COMMIT_FILES = 100
-COMMIT_BYTES = 64 << 20
+_COMMIT_BYTES = 64 << 20
 """Bytes of small files per commit; they are sent inside the commit."""
 
-LARGE_BYTES = 10 << 20
+_LARGE_BYTES = 10 << 20
 """Size from which the Hub stores every file as a large object, which is uploaded separately."""
 
 
@@ -45,7 +45,7 @@ class Changes:
     @property
     def stale(self) -> list[str]:
         """Returns files of another version that a loader would read together with ours."""
-        return [file.path for file in self.extra if file.path.startswith(OURS)]
+        return [file.path for file in self.extra if file.path.startswith(_OURS)]
 
 
 @dataclass(slots=True)
@@ -147,8 +147,8 @@ def _batches(
     batch: list[PushFile] = []
     inside = 0
     for file in ordered:
-        size = file.size if file.size < LARGE_BYTES else 0
-        if batch and (len(batch) == COMMIT_FILES or inside + size > COMMIT_BYTES):
+        size = file.size if file.size < _LARGE_BYTES else 0
+        if batch and (len(batch) == COMMIT_FILES or inside + size > _COMMIT_BYTES):
             yield batch, ()
             batch, inside = [], 0
         batch.append(file)

@@ -76,8 +76,6 @@ def _detail(surveyed: Survey, inferred: Mapping[str, int], *, given: bool) -> st
         )
     if given and (versions := _versions(surveyed)):
         texts.append(f"These logs are of {versions}.")
-    if any(name.startswith("mcp__") for name in inferred):
-        texts.append("Capture tools of MCP servers with your own settings: `--own-settings`.")
     return " ".join(texts)
 
 

@@ -35,7 +35,7 @@ DEFAULT_LENGTHS: dict[str, int] = {
 COMMON_LENGTHS = (("4k", 4_096), ("8k", 8_192), ("16k", 16_384), ("32k", 32_768))
 """Lengths in tokens that people train with, by name."""
 
-EXACT = "Exact: trains the tokens of meta.spans in the verified text, and nothing else."
+_EXACT = "Exact: trains the tokens of meta.spans in the verified text, and nothing else."
 """The first line of a configuration that needs no warning."""
 
 
@@ -82,7 +82,7 @@ def configurations(
     texts: dict[str, str] = {}
     for trainer in trainers:
         difference = difference_of(trainer, variant, facts)
-        exactness = f"Not exact: {difference}." if difference else EXACT
+        exactness = f"Not exact: {difference}." if difference else _EXACT
         for path, text in trainer.configure(export, facts).items():
             head = f"# {exactness}\n" + (f"# {beyond}\n" if beyond else "")
             texts[path] = text if path.endswith(".json") else f"{head}{text}"

@@ -87,7 +87,7 @@ class Comparison:
             elif isinstance(mine, int):
                 setattr(self, item.name, mine + theirs)
 
-    def add(self, sample: Sample, text: str, own: Trained, tokens: MaskTokens) -> None:
+    def add(self, sample: Sample, text: str, own: _Trained, tokens: MaskTokens) -> None:
         """Counts one proven sample, given its rendering and the tokens intended to be trained."""
         trainer = MASKS[self.trainer]
         self.samples += 1
@@ -116,15 +116,15 @@ class Comparison:
             self.answers_lost += tokens.lost(text, own, mask.text, trained)
 
 
-ALL = "all"
+_ALL = "all"
 
 
 def trainers_named(names: Sequence[str]) -> list[str]:
     """Returns the named trainers in the order of MASKS. Raises UsageError for an unknown name."""
     for name in names:
-        if name not in (*MASKS, ALL):
-            raise OptionError("masks", f" {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
-    return [name for name in MASKS if ALL in names or name in names]
+        if name not in (*MASKS, _ALL):
+            raise OptionError("masks", f" {name!r}: no such trainer{nearest(name, (*MASKS, _ALL))}")
+    return [name for name in MASKS if _ALL in names or name in names]
 
 
 def compared(
@@ -147,7 +147,7 @@ def compare(
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class _Trained:
     """The tokens inside the trained spans of a text.
 
     length   tokens of the whole text
@@ -169,7 +169,7 @@ class MaskTokens:
         self.target = target
         self._known: dict[str, tuple[list[tuple[int, int]], list[int], list[str]]] = {}
 
-    def trained(self, mask: Mask, trainer: MaskRule | None = None) -> Trained:
+    def trained(self, mask: Mask, trainer: MaskRule | None = None) -> _Trained:
         """Returns the tokens inside the mask's spans; for a trainer, those that survive its cut."""
         offsets, starts, names = self._marked(mask.text)
         ranges: Ranges = []
@@ -185,11 +185,11 @@ class MaskTokens:
             kept = trainer.cut(len(offsets), ranges, trainer.limit) if trainer.cut else []
         remaining = {at for first, last in kept for at in range(first, last)}
         numbers = remaining.intersection(at for first, last in ranges for at in range(first, last))
-        return Trained(
+        return _Trained(
             len(offsets), frozenset(numbers), Counter(names[at] for at in numbers), crossed
         )
 
-    def lost(self, text: str, own: Trained, other: str, theirs: Trained) -> int:
+    def lost(self, text: str, own: _Trained, other: str, theirs: _Trained) -> int:
         """Counts tokens of `own` in `text` that are not among `theirs` in the text `other`.
 
         Assistant turns are paired from the last one backwards. Within a pair, the common suffix and

@@ -36,7 +36,7 @@ class MaskRefusal:
     reason: str
 
 
-Rule = Callable[[Sample, str, Target], Mask | MaskRefusal]
+_Rule = Callable[[Sample, str, Target], Mask | MaskRefusal]
 """Maps (sample, its proven rendering, target) to the trainer's version of it."""
 
 Cut = Callable[[int, Ranges, int], Ranges]
@@ -83,7 +83,7 @@ class MaskRule:
     """
 
     summary: str
-    rule: Rule
+    rule: _Rule
     limit: int | None = None
     cut: Cut | None = keep_start
     across: bool = False

@@ -21,10 +21,10 @@ RENDERED = ("tokenized", "prompt-completion-text")
 LONG = 32_768
 """Tokens beyond which a sample exceeds the context that Qwen3 models were trained with."""
 
-ADVISED = {"Qwen/Qwen3-8B": 32_768}
+_ADVISED = {"Qwen/Qwen3-8B": 32_768}
 """Tokens for which a model's card says that it was trained, if fewer than its own limit."""
 
-OWN_LIMITS = {
+_OWN_LIMITS = {
     "Qwen/Qwen3-8B": 40_960,
     "Qwen/Qwen3-4B-Instruct-2507": 262_144,
     "Qwen/Qwen3-4B-Thinking-2507": 262_144,
@@ -83,11 +83,11 @@ class Facts:
     @property
     def beyond_model(self) -> str:
         """Describes how many samples are longer than the model reads, with a remedy; or ""."""
-        limit = OWN_LIMITS.get(self.model, 0)
+        limit = _OWN_LIMITS.get(self.model, 0)
         over = self.over.get(limit, 0)
         if not over:
             return ""
-        advised = ADVISED.get(self.model, limit)
+        advised = _ADVISED.get(self.model, limit)
         best = f", {advised:,} advised, more with YaRN" if advised < limit else ""
         verb = "is" if over == 1 else "are"
         return (
@@ -131,7 +131,7 @@ def wider(tokens: int, turns: int) -> int:
 
 def over_limits(tokens: Iterable[int]) -> Counter[int]:
     """Returns {limit of a model: samples that are longer} for samples of so many tokens."""
-    limits = sorted({*OWN_LIMITS.values()})
+    limits = sorted({*_OWN_LIMITS.values()})
     return Counter(limit for count in tokens for limit in limits if count > limit)
 
 
@@ -174,15 +174,14 @@ def split_of(path: str) -> str:
     return path.rpartition("/")[2].partition("-")[0]
 
 
-Configure = Callable[[ExportFiles, Facts], Mapping[str, str]]
+_Configure = Callable[[ExportFiles, Facts], Mapping[str, str]]
 """Returns {path relative to configs/: text}."""
 
-Difference = Callable[[str, Facts], str]
+_Difference = Callable[[str, Facts], str]
 """Maps (variant, facts) to how the trained tokens differ from `meta.spans`, or ""."""
 
 
-def drops_none(_: Facts) -> str:
-    """Returns "": the trainer uses every sample."""
+def _drops_none(_: Facts) -> str:
     return ""
 
 
@@ -212,11 +211,11 @@ class Trainer:
     name: str
     title: str
     variants: Mapping[str, Targets]
-    configure: Configure
-    difference: Difference
+    configure: _Configure
+    difference: _Difference
     command: str = ""
     pairs_command: str = ""
-    drops: Callable[[Facts], str] = drops_none
+    drops: Callable[[Facts], str] = _drops_none
     default_length: int | None = None
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
     wider: frozenset[str] = frozenset()

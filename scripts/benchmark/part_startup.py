@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from benchmark.rounds import TINY, Bench, Command, build, builder
 from benchmark.tables import show_costs
-from builder.cli.app import app
+from builder.cli.app import COMMANDS
 
 
 def run(bench: Bench) -> None:
     """Measures and prints."""
     out, page, rows = (bench.scratch / f"tiny-{name}" for name in ("built", "page.html", "rows"))
     bench.run(Command(build(TINY, out, 1)))
-    names = [
-        str(item.name or getattr(item.callback, "__name__", "")) for item in app.registered_commands
-    ]
-    lines = {f"{name} --help".strip(): builder(*name.split(), "--help") for name in ("", *names)}
+    lines = {f"{name} --help".strip(): builder(*name.split(), "--help") for name in ("", *COMMANDS)}
     found = bench.alternate({name: Command(line) for name, line in lines.items()})
     show_costs("Start-up: --help", found)
     lines = {

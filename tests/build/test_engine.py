@@ -28,11 +28,6 @@ def test_without_ray_the_message_explains_how_to_install_it(tmp_path, monkeypatc
     assert not (tmp_path / "out").exists()
 
 
-def test_the_address_of_a_cluster_needs_the_ray_engine(tmp_path, capsys):
-    assert build(tmp_path / "out", "--ray-address", "auto") == 2
-    assert "engine ray" in capsys.readouterr().err
-
-
 @pytest.fixture
 def tasks(tmp_path):
     """Returns tasks: files of 1, 1, 1, 9, 1 MB; a store, one in memory, a missing one; 1, 1 MB."""

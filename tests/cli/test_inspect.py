@@ -2,6 +2,7 @@
 
 import json
 import re
+from inspect import signature
 from zipfile import ZipFile
 
 import pytest
@@ -11,9 +12,8 @@ from support.templates.published import text_of
 
 from builder import cli
 from builder.build import inspection
-from builder.cli import options
+from builder.cli.command import function_of
 from builder.codes import meaning_of_change
-from builder.export.trace import TRACES
 from builder.export.variants import VARIANTS
 
 ANSWER = {"role": "assistant", "content": "b"}
@@ -112,9 +112,9 @@ def test_an_audit_counts_rows_also_without_a_sample(tmp_path, capsys):
 
 
 def test_the_help_of_export_names_each_variant():
-    (option,) = options.ExportVariant.__metadata__
+    (option,) = signature(function_of("export")).parameters["to"].annotation.__metadata__
     words = set(re.findall(r"[a-z0-9-]+", option.help))
-    assert {*VARIANTS, *TRACES} <= words
+    assert {*VARIANTS, "atif"} <= words
 
 
 def test_the_help_shows_whole_sentences(capsys):
@@ -124,7 +124,10 @@ def test_the_help_shows_whole_sentences(capsys):
         assert "..." not in printed.out.partition("Commands:")[2]
         assert not printed.err
         shown = " ".join(printed.out.split())
-        assert "Check a dataset of any origin against the chat template, line by line." in shown
+        assert (
+            "Turn raw agent logs into fine-tuning data for Qwen models, verified byte for byte."
+            in shown
+        )
 
 
 def test_a_folder_shows_the_first_conversation_that_is_usable(tmp_path, inspect):

@@ -155,9 +155,6 @@ def same_view(built, folder, monkeypatch):
         run("view", built, "--review", review)
     with builder.view_dataset(built, review=review) as view:
         assert seen == pages(view.url)
-        table = folder / "review.csv"
-        assert run("view", built, "--review", review, "--review-csv", table).returncode == 0
-        assert table.read_bytes() == view.review_csv()
 
 
 def same_audit(built, folder, _):

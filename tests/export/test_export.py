@@ -13,10 +13,8 @@ from support.places import DATA, ROOT
 from support.runs.builds import build, lines
 
 from builder import cli, export_dataset
-from builder.export import loading, write
-from builder.export.tokens import IGNORED, BorderFault, labels
-from builder.export.trace import TRACES
-from builder.export.variants import VARIANTS
+from builder.export import atif, loading, write
+from builder.export.variants import IGNORED, VARIANTS, BorderFault, labels
 
 RESERVED = {"images", "labels", "prompt", "completion", "system", "chat_template_kwargs"}
 
@@ -182,10 +180,9 @@ def test_metadata_uses_no_column_name_that_trainers_interpret(exported):
     assert not RESERVED & set(row)
 
 
-@pytest.mark.parametrize("name", TRACES)
-def test_trajectories_read_again_give_the_messages(built, tmp_path, name):
+def test_trajectories_read_again_give_the_messages(built, tmp_path):
     out = tmp_path / "out"
-    assert export(built, out, name) == 0
+    assert export(built, out, "atif") == 0
     assert len(list(out.iterdir())) == len(meta(built))
     assert build(tmp_path / "again", inputs=[out]) in (0, 1)
 
@@ -269,16 +266,15 @@ def test_a_loader_that_fails_with_every_row_puts_nothing_in_place(tmp_path, monk
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", TRACES)
-def test_a_file_that_reads_back_differently_costs_only_its_sample(tmp_path, monkeypatch, name):
-    real, suffix = TRACES[name]
+def test_a_file_that_reads_back_differently_costs_only_its_sample(tmp_path, monkeypatch):
+    real = atif.trajectory
 
     def loses(row, sample, dialogue):
         found = real(row, sample, dialogue)
         return found.replace(b"bad", b"worse")
 
-    monkeypatch.setitem(TRACES, name, (loses, suffix))
-    found = export_dataset(rows_of("a", "bad", "c"), name, tmp_path / "out")
+    monkeypatch.setattr(atif, "trajectory", loses)
+    found = export_dataset(rows_of("a", "bad", "c"), "atif", tmp_path / "out")
     assert (found.samples, found.rows, found.left_out) == (3, 2, {"read-back": 1})
     assert len([*(tmp_path / "out").iterdir()]) == 2
 
@@ -293,5 +289,5 @@ def test_an_unknown_variant_and_a_used_folder_are_usage_errors(built, tmp_path, 
 
 def test_the_documentation_lists_every_variant():
     page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
-    for name in (*OF_SAMPLES, *TRACES):
+    for name in (*OF_SAMPLES, "atif"):
         assert f"| `{name}` |" in page

@@ -12,8 +12,7 @@ from support.templates.published import text_of
 from support.templates.targets import tokenizer_folder
 
 from builder import cli
-from builder.export.tokens import IGNORED
-from builder.export.variants import VARIANTS
+from builder.export.variants import IGNORED, VARIANTS
 from builder.qwen3.tokenizer import target_for
 from builder.trainers import TRAINERS
 

@@ -213,11 +213,6 @@ def test_the_review_as_csv_in_the_viewer_and_by_the_command(built, reviewed, tmp
     found = get(server, "review.csv")
     assert table(found.encode())[0] == expected[0]
     assert sorted(table(found.encode())[1:]) == sorted(expected[1:])
-    command = ["view", str(built), "--review", str(path), "--review-csv", str(tmp_path / "r.csv")]
-    capsys.readouterr()
-    assert cli.main(command) == 0
-    assert "the review of" in capsys.readouterr().out
-    assert table((tmp_path / "r.csv").read_bytes()) == table(found.encode())
 
 
 @pytest.mark.parametrize("first", "=+-@\t\r")

@@ -14,7 +14,6 @@ from support.templates.targets import with_template
 
 from builder import UsageError, cli
 from builder.dataset.rows import dataset_rows
-from builder.export.trace import TRACES
 from builder.export.variants import VARIANTS
 from builder.sample import Sample
 from builder.verify.dataset import verify_dataset
@@ -37,7 +36,6 @@ FORMS = {
 ONE_LINE = {
     "tokenized": "contains token ids",
     "atif": "is in the format atif",
-    "hf-session-traces": "is in the format hf-session-traces",
 }
 
 
@@ -62,7 +60,7 @@ def run(capsys, *command):
 
 
 def test_every_variant_has_an_expected_result():
-    assert {*FORMS, *ONE_LINE, "preference"} == {*VARIANTS, *TRACES}
+    assert {*FORMS, *ONE_LINE, "preference"} == {*VARIANTS, "atif"}
 
 
 def test_preference_pairs_are_one_line(tmp_path):
@@ -101,7 +99,7 @@ def test_an_input_that_is_not_a_dataset_is_one_line(built, variant, command, cap
     code, out, err = run(capsys, command, folder)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert ONE_LINE[variant] in err
-    if variant in TRACES:
+    if variant == "atif":
         assert f"`builder build {folder} -o OUT`" in err
 
 

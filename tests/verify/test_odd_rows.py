@@ -286,11 +286,3 @@ def test_a_command_that_keeps_nothing_does_not_promise_to_resume(all_rows, monke
 
 def interrupted(*_, **__):
     raise KeyboardInterrupt
-
-
-def test_the_review_is_written_to_standard_output(all_rows, tmp_path, capsysbinary):
-    path, *_ = all_rows
-    review = tmp_path / "review.jsonl"
-    review.write_text(json.dumps({"id": "0" * 64, "decision": "accept"}) + "\n")
-    assert cli.main(["view", str(path), "--review", str(review), "--review-csv", "-"]) == 0
-    assert capsysbinary.readouterr().out.startswith(b"id,decision,note")

@@ -219,7 +219,7 @@ def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> O
 
 
 def _push(run_push, dataset: str, repo: str, options) -> tuple[int, dict[str, Any] | None]:
-    from builder.cli.output import Output
+    from builder.cli.command import Output
     from builder.problem import UsageError
 
     try:

@@ -1,19 +1,18 @@
-"""Exports conversations for viewing: ATIF trajectories and Hugging Face session traces.
+"""Exports conversations as ATIF trajectories, for viewing.
 
-They are not for training, since their formats cannot represent everything. Each file is read back
-by this project's own reader; a sample is left out if its file does not give the same messages.
+They are not for training, since the format cannot represent everything. Each file is read back by
+this project's own reader; a sample is left out if its file does not give the same messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import Conversation, Json
 from builder.dataset.rows import DatasetRow
 from builder.export.outcome import Exported
-from builder.export.variants import call_ids, structured_messages
+from builder.export.variants import call_ids
 from builder.export.write import earlier_export, is_export, proven_rows
 from builder.jsonio import dumps
 from builder.normalize.normalise import normalise
@@ -26,39 +25,37 @@ from builder.sample import Dialogue, Sample
 from builder.sources.source import Source
 from builder.verify.verifier import Verifier
 
-READ_BACK = "read-back"
+ATIF = "atif"
+_READ_BACK = "read-back"
 """Code of samples whose file, read back, gives other messages."""
 
 
-def export_traces(
-    dataset: str, to: str, out: Path, verifier: Verifier, *, fresh: bool = False
-) -> Exported:
+def export_atif(dataset: str, out: Path, verifier: Verifier, *, fresh: bool = False) -> Exported:
     """Writes a file for each proven sample; `fresh` replaces an earlier export.
 
     Raises UsageError.
     """
-    write, suffix = TRACES[to]
-    exported = Exported(to)
+    exported = Exported(ATIF)
     with folder_aside(
         out, replaceable=lambda path: fresh and is_export(path), hint=earlier_export
     ) as scratch:
         folder = scratch / "out"
         folder.mkdir()
         for row, sample, _ in proven_rows(dataset, verifier, exported):
-            path = folder / f"{exported.rows:06d}{suffix}"
-            path.write_bytes(write(row, sample, to_dialogue(sample)))
-            if _read_again(path, to) == _comparable(sample, to):
+            path = folder / f"{exported.rows:06d}.json"
+            path.write_bytes(trajectory(row, sample, to_dialogue(sample)))
+            if _read_again(path) == (sample.messages, sample.definitions):
                 exported.rows += 1
                 exported.equal += 1
             else:
                 path.unlink()
-                exported.left_out[READ_BACK] += 1
+                exported.left_out[_READ_BACK] += 1
         if exported.rows:
             put_in_place(folder, out)
     return exported
 
 
-def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
+def trajectory(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
     """Returns a trajectory (docs/formats/atif.md), with results in the step of their call.
 
     A trained turn is one answer of the model (`llm_call_count`); of the others this is not known.
@@ -102,51 +99,24 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
             agent["model_name"] = name
         case [_, _, *_] as names:
             agent["extra"] = {"models": [*names]}
-    trajectory: Json = {
+    written: Json = {
         "schema_version": "ATIF-v1.8",
         "session_id": row.meta.conversation or sample.id,
         "trajectory_id": sample.id,
         "agent": agent,
         "steps": list(steps),
     }
-    return dumps(trajectory).encode("utf-8") + b"\n"
+    return dumps(written).encode("utf-8") + b"\n"
 
 
-def _session(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
-    """Returns a session line, then a line per message (docs/formats/hf-session-traces.md)."""
-    harness = row.meta.format or "unknown"
-    lines: list[Json] = [{"type": "session", "harness": harness, "id": sample.id}]
-    for message in structured_messages(dialogue):
-        fields = {
-            "toolCalls" if key == "tool_calls" else key: value for key, value in message.items()
-        }
-        if "tool_call_id" in fields:
-            fields["toolCallId"] = fields.pop("tool_call_id")
-        lines.append({"type": "message", "message": fields})
-    return b"".join(dumps(line).encode("utf-8") + b"\n" for line in lines)
-
-
-Write = Callable[[DatasetRow, Sample, Dialogue], bytes]
-
-TRACES: dict[str, tuple[Write, str]] = {
-    "atif": (_atif, ".json"),
-    "hf-session-traces": (_session, ".jsonl"),
-}
-"""By name: the function that writes a file, and the file's suffix."""
-
-
-def _comparable(sample: Sample, to: str) -> tuple[object, ...]:
-    """Returns the parts that the format can represent: a session trace has no definitions."""
-    tools = list(sample.definitions) if to == "atif" else []
-    return (sample.messages, tools)
-
-
-def _read_again(path: Path, to: str) -> tuple[object, ...] | None:
+def _read_again(path: Path) -> tuple[object, ...] | None:
+    """Returns the messages and tools that our reader of ATIF finds in a file."""
     options = NormalizeOptions(reasoning="keep", control_tokens="neutralise")
-    for event in readers()[to].read(Source(path.name, path)):
+    for event in readers()[ATIF].read(Source(path.name, path)):
         if isinstance(event, Conversation):
             # The last turn is a target even if it has calls, which have no results.
             dialogue = normalise(replace(event, complete=True), options).dialogue
             if dialogue is not None:
-                return _comparable(flatten(dialogue), to)
+                again = flatten(dialogue)
+                return again.messages, again.definitions
     return None
