@@ -279,7 +279,6 @@ def test_a_dialogue_is_flattened_for_its_tokenizer():
         (["export", DATA, "--to", "opena", "-o", "o"], "--to 'opena': no such variant"),
         (["inspect", DATA / "claude-code" / "parallel.jsonl", "--index", "9"], "--index 9: there "),
         (["verify", DATA, "--masks", "trl2"], "--masks 'trl2': no such trainer"),
-        (["verify", DATA, "--witness", "x"], "--witness 'x': no such witness"),
     ],
 )
 def test_the_command_line_names_its_options(arguments, message, capsys):

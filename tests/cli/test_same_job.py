@@ -231,10 +231,7 @@ JOBS = (
 )
 """The rooms whose work a command does through the API."""
 
-PRINTED = {
-    "as_json", "drifts", "left_out_line", "line", "lines", "preloading", "result", "servers_named",
-    "testimonies", "verdict_on", "witnesses_named", "worst",
-}  # fmt: skip
+PRINTED = {"left_out_line", "lines", "preloading", "result", "verdict_on", "worst"}
 """Functions of these rooms that put results into words, or prepare the process."""
 
 

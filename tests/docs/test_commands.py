@@ -53,7 +53,6 @@ STAND_INS = {
     "you/": "team/",
     "Qwen/Qwen3-4B-Instruct-2507": "qwen3",
     "s3://": "file://{here}/store/",
-    "RAY_ADDRESS=auto ": "",
     " --engine ray": "",
     "~/": "{here}/home/",
 }
