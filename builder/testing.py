@@ -8,12 +8,9 @@ def test_my_reader(): check_reader(READER, Source("log.jsonl", Path("tests/log.j
 from __future__ import annotations
 
 import random
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
-from typing import cast
 
 from builder.api import audit_dataset, verify_dataset
 from builder.audit.options import AuditOptions
@@ -28,25 +25,25 @@ from builder.sources.stream import ItemChunk, WholeFile
 from builder.verify.summary import LineReport
 
 FINDINGS = 20
-"""Number of findings that a failed assertion about a dataset names."""
-CUTS = 16
-"""Number of copies that are truncated and have one corrupted byte."""
-CHANGES = 48
-"""Number of JSON values that are replaced by a value of another type."""
-TOGETHER = 4
-"""Number of values that are replaced in one copy. If reading fails, each is tried alone."""
+"""Findings that a failed assertion about a dataset names."""
+COPIES = 48
+"""Changed copies of a source that a reader must survive."""
 SHOWN = 2_000
-"""Number of characters of a record that a failure message contains."""
-
-_WHOLE = WholeFile(0, "", 0)
+"""Characters of a change that a failure message contains."""
 
 _OTHERS: tuple[Json, ...] = (
-    None, True, 7, -0.5, "", "other", [], ["other"], [{}], [[]], {}, {"other": 1},
-    {"type": "text", "text": 1},
-)  # fmt: skip
-
-JsonPath = tuple[str | int, ...]
-"""Steps from a record to a value in it; the step "" goes into the JSON that a string contains."""
+    None,
+    True,
+    7,
+    -0.5,
+    "",
+    "other",
+    [],
+    ["other"],
+    [{}],
+    {},
+    {"other": 1},
+)
 
 
 def assert_proven(
@@ -88,9 +85,8 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     - the source is not recognised, or by another reader too, or only because of its name,
     - not all of the records that were read are accounted for,
     - a second reading, or reading each item of the source alone, gives other events,
-    - the reader raises, or does not account for all records, on truncated and corrupted copies of
-      the file, or on copies in which JSON values have another type. The message contains the
-      changed record, before and after.
+    - the reader raises, or does not account for all records, on copies that are truncated, have a
+      corrupted byte, or a JSON value of another type. The message says what was changed.
     """
     name = source.name
     claims = recognise(source)
@@ -101,12 +97,16 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     renamed = _unread_copy(source, "renamed")
     assert reader.name in recognise(renamed), f"{name}: recognised by its name only"
     if reader.item_sizes is not None and (count := len(reader.item_sizes(renamed))):
-        pieces = [ItemChunk(at, at + 1, 1, 0, _WHOLE) for at in range(count)]
+        pieces = [ItemChunk(at, at + 1, 1, 0, WholeFile(0, "", 0)) for at in range(count)]
         apart = (read_counted(reader, Source(name, source.path, window=one)) for one in pieces)
         joined = [event for found in apart for event in found]
         assert _summary(joined) == _summary(events), f"{name}: items differ if read alone"
-    _check_cuts(reader, source)
-    _check_changes(reader, source)
+    for change, copy in _changed_copies(source):
+        try:
+            read_counted(reader, copy)
+        except Exception as error:  # any exception is a fault of the reader
+            message = f"{name}, {change[:SHOWN]}: {type(error).__name__}: {error}"
+            raise AssertionError(message) from error
     return events
 
 
@@ -147,251 +147,48 @@ def _unread_copy(source: Source, name: str) -> Source:
     return Source(name, source.path, members=members)
 
 
-def _failure(reader: Reader, source: Source) -> Exception | None:
-    """Returns the exception that reading a source raises, or None."""
-    try:
-        read_counted(reader, source)
-    except Exception as error:  # the caller reports any exception
-        return error
-    return None
-
-
-# -- copies with corrupted bytes -----------------------------------------------------------------
-
-
-def _check_cuts(reader: Reader, source: Source) -> None:
-    if source.path is None or source.members or source.head.startswith(b"SQLite"):
-        return
-    for detail, data in _cuts(source.path.read_bytes()):
-        if (error := _failure(reader, Source(source.name, data=data))) is not None:
-            message = f"{source.name}, {detail}: {type(error).__name__}: {error}"
-            raise AssertionError(message) from error
-
-
-def _cuts(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yields copies of a file, each with a description: cut and corrupted, or lines shuffled."""
+def _changed_copies(source: Source) -> Iterator[tuple[str, Source]]:
+    """Yields (what was changed, copy): cut and corrupted, shuffled, or a value of another type."""
+    members = source.members or (source,)
     pick = random.Random(0)  # noqa: S311 - the same copies each time
-    for _ in range(CUTS if data else 0):
-        end, new = pick.randrange(len(data)) + 1, pick.randrange(256)
-        at = pick.randrange(end)
-        start = data.rfind(b"\n", 0, at) + 1
-        number = data.count(b"\n", 0, at) + 1
-        line = data[start:end].partition(b"\n")[0]
-        detail = (
-            f"cut to {end} bytes, byte {at} from {data[at]:#04x} to {new:#04x}, which is byte "
-            f"{at - start} of line {number}: {line[:SHOWN]!r}"
-        )
-        yield detail, data[:at] + bytes([new]) + data[at + 1 : end]
-    lines = data.splitlines(keepends=True)
-    if 1 < len(lines) < 10_000:
-        pick.shuffle(lines)
-        yield "lines shuffled", b"".join(lines)
-
-
-# -- copies with values of another type ----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ValueChange:
-    """The change of one JSON value in a source to `new`.
-
-    `member` is the position of a member of the source, `record` that of a line in a JSONL file.
-    """
-
-    member: int
-    record: int
-    path: JsonPath
-    new: Json
-
-
-class ChangedCopies:
-    """Makes copies of a source in which JSON values are replaced by values of another type.
-
-    Values in JSON that a string contains are replaced as well.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._members = source.members or (source,)
-        self._records = [_documents(member) for member in self._members]
-
-    def choose(self, count: int, pick: random.Random) -> list[ValueChange]:
-        """Returns `count` changes chosen by `pick`; none for a source without JSON."""
-        places = [
-            (member, record, path)
-            for member, records in enumerate(self._records)
-            for record, value in enumerate(records)
-            if not isinstance(value, bytes)
-            for path in _paths(value)
-        ]
-        return [
-            ValueChange(*pick.choice(places), pick.choice(_OTHERS))
-            for _ in range(count if places else 0)
-        ]
-
-    def apply(self, changes: Iterable[ValueChange]) -> Source:
-        """Returns a copy of the source with the changes, which must not contain each other."""
-        members = [_unread_copy(member, member.name) for member in self._members]
-        records = {change.member: list(self._records[change.member]) for change in changes}
-        for change in changes:
-            value = records[change.member][change.record]
-            assert not isinstance(value, bytes), "it has paths"
-            records[change.member][change.record] = _replaced(value, change.path, change.new)
-        for at, values in records.items():
-            data = b"\n".join(map(_encoded, values))
-            members[at] = Source(self._members[at].name, data=data)
-        return Source(self._source.name, members=members) if self._source.members else members[0]
-
-    def describe(self, change: ValueChange) -> str:
-        """Describes the location of the change, and the value and record before and after."""
-        value = self._records[change.member][change.record]
-        assert not isinstance(value, bytes), "it has paths"
-        steps = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in change.path)
-        return (
-            f"{self._members[change.member].name}, record {change.record + 1}: "
-            f"{steps or 'the whole'}: {_shortened(_at(value, change.path))} became "
-            f"{_shortened(change.new)}\n  record before: {_shortened(value)}"
-            f"\n  record after: {_shortened(_replaced(value, change.path, change.new))}"
-        )
-
-
-def _check_changes(reader: Reader, source: Source) -> None:
-    copies = ChangedCopies(source)
-    chosen = copies.choose(CHANGES, random.Random(0))  # noqa: S311 - the same copies each time
-    for group in _groups(chosen):
-        error = _failure(reader, copies.apply(group))
-        if error is None:
+    for _ in range(COPIES):
+        at = pick.randrange(len(members))
+        member = members[at]
+        if member.path is None or member.peek.kind not in ("json", "jsonl", "text"):
             continue
-        alone = ((change, _failure(reader, copies.apply([change]))) for change in group)
-        found = next(((change, fault) for change, fault in alone if fault is not None), None)
-        changes, cause = ([found[0]], found[1]) if found is not None else (group, error)
-        described = "\n".join(map(copies.describe, changes))
-        raise AssertionError(f"{type(cause).__name__}: {cause}\n{described}") from cause
+        data = member.path.read_bytes()
+        for change, changed in (_corrupted(data, pick), _retyped(data, member, pick)):
+            copy = Source(member.name, data=changed)
+            copies = [_unread_copy(one, one.name) if one is not member else copy for one in members]
+            yield change, Source(source.name, members=copies) if source.members else copy
+    if source.path is not None and not source.members and source.peek.kind == "jsonl":
+        lines = source.path.read_bytes().splitlines(keepends=True)[:10_000]
+        pick.shuffle(lines)
+        yield "lines shuffled", Source(source.name, data=b"".join(lines))
 
 
-def _groups(changes: Sequence[ValueChange]) -> Iterator[list[ValueChange]]:
-    """Yields the changes in groups of up to `TOGETHER` that do not contain each other."""
-    waiting = list(changes)
-    while waiting:
-        group: list[ValueChange] = []
-        rest: list[ValueChange] = []
-        for change in waiting:
-            free = len(group) < TOGETHER and not any(_overlap(change, other) for other in group)
-            (group if free else rest).append(change)
-        yield group
-        waiting = rest
+def _corrupted(data: bytes, pick: random.Random) -> tuple[str, bytes]:
+    end = pick.randrange(len(data) + 1)
+    at, new = pick.randrange(end + 1), pick.randrange(256)
+    text = f"cut to {end} bytes, byte {at} is {new:#04x}: {data[max(at - 80, 0) : at + 80]!r}"
+    return text, data[:at] + bytes([new]) + data[at + 1 : end]
 
 
-def _overlap(one: ValueChange, other: ValueChange) -> bool:
-    if (one.member, one.record) != (other.member, other.record):
-        return False
-    shorter = min(len(one.path), len(other.path))
-    return one.path[:shorter] == other.path[:shorter]
-
-
-def _documents(source: Source) -> list[Json | bytes]:
-    """Returns the JSON value of a file, or of each line; the bytes of lines that are not JSON."""
-    data = source.first(1 << 20) if source.peek.kind in ("json", "jsonl") else b""
-    found: list[Json | bytes] = []
-    for text in [data] if source.peek.kind == "json" else data.splitlines():
-        try:
-            found.append(loads(text))
-        except JsonFault:
-            found.append(text)
-    return found
-
-
-def _encoded(value: Json | bytes) -> bytes:
-    return value if isinstance(value, bytes) else dumps(value).encode("utf-8", "surrogatepass")
-
-
-def _shortened(value: Json) -> str:
-    text = dumps(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
-
-
-def _paths(value: Json) -> Iterator[JsonPath]:
-    """Yields the paths to a value itself and to all values in it."""
-    yield ()
-    for step, item in _steps(value):
-        for path in _paths(item):
-            yield (step, *path)
-
-
-def _steps(value: Json) -> Iterable[tuple[str | int, Json]]:
-    if isinstance(value, dict):
-        return value.items()
-    if isinstance(value, list):
-        return enumerate(value)
-    inner = _inside(value)
-    return () if inner is None else (("", inner),)
-
-
-def _inside(value: Json) -> Json:
-    """Returns the object or list that a string contains as JSON, or None."""
-    if not isinstance(value, str) or value[:1] not in ("{", "["):
-        return None
+def _retyped(data: bytes, source: Source, pick: random.Random) -> tuple[str, bytes]:
+    """Returns a copy in which one value, at any depth, has another type."""
+    texts = [data] if source.peek.kind == "json" else data.splitlines()
+    number = pick.randrange(len(texts)) if texts else 0
     try:
-        return loads(value)
-    except JsonFault:
-        return None
-
-
-def _at(value: Json, path: JsonPath) -> Json:
-    for step in path:
-        value = next(item for own, item in _steps(value) if own == step)
-    return value
-
-
-def _replaced(value: Json, path: JsonPath, new: Json) -> Json:
-    """Returns the value with `new` at the path."""
-    if not path:
-        return new
-    step, rest = path[0], path[1:]
-    if isinstance(value, str):
-        return dumps(_replaced(_inside(value), rest, new))
-    if isinstance(value, list):
-        return [_replaced(x, rest, new) if at == step else x for at, x in enumerate(value)]
-    assert isinstance(value, dict), "only these have steps"
-    return {key: _replaced(x, rest, new) if key == step else x for key, x in value.items()}
-
-
-# -- golden files --------------------------------------------------------------------------------
-
-
-def describe(event: Event) -> dict[str, Json]:
-    """Returns an event as JSON for golden files: its type and non-default fields.
-
-    A result that did not fail is described like one whose log does not say so.
-    """
-    if isinstance(event, Conversation):  # a message names its model only if it is another one
-        messages = (
-            replace(
-                message,
-                model=None if message.model == event.model else message.model,
-                response=None,  # random, and no part of what a reader makes of a log
-            )
-            for message in event.messages
-        )
-        event = replace(event, messages=tuple(messages))
-    return cast("dict[str, Json]", _describe(event))
-
-
-def _describe(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        changed = {
-            item.name: _describe(getattr(value, item.name))
-            for item in fields(value)
-            if getattr(value, item.name) != _default(item)
-            and not (item.name == "is_error" and getattr(value, item.name) is False)
-        }
-        return {"is": type(value).__name__, **changed}
-    if isinstance(value, tuple):
-        return [_describe(item) for item in value]
-    return value.tolist() if isinstance(value, array) else value
-
-
-def _default(item: Field[object]) -> object:
-    if item.default_factory is not MISSING:
-        return item.default_factory()
-    return item.default
+        value = loads(texts[number])
+    except (JsonFault, IndexError):
+        return _corrupted(data, pick)
+    place: list[str | int] = []
+    new, inner = pick.choice(_OTHERS), value
+    while isinstance(inner, dict | list) and inner and pick.random() < 0.8:
+        steps: list[str | int] = [*inner] if isinstance(inner, dict) else [*range(len(inner))]
+        place.append(pick.choice(steps))
+        outer, inner = inner, inner[place[-1]]  # type: ignore[index]
+    if place:
+        outer[place[-1]] = new  # type: ignore[index]
+    texts[number] = dumps(value if place else new).encode("utf-8", "surrogatepass")
+    return f"record {number + 1}, {place}: {inner!r} became {new!r}", b"\n".join(texts)

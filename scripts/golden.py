@@ -5,9 +5,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from support.logs.described import describe
+
 from builder.qwen3.tokenizer import load
 from builder.readers import readers
-from builder.testing import check_reader, describe
+from builder.testing import check_reader
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.logs.cases import case_sources
+from support.logs.described import describe
 from support.places import CASES
 
 from builder.build.convert import Spool, Task
@@ -16,7 +17,6 @@ from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import SharedTools
 from builder.readers import read_events, readers
 from builder.sources.source import Source
-from builder.testing import describe
 from builder.verify.options import VerifyOptions
 
 AGENTS = sorted(name for name, reader in readers().items() if reader.is_agent)

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pyarrow
 import pytest
+from support.logs.described import describe
 from support.places import CASES
 
 from builder.conversation import Conversation
 from builder.readers import readers
 from builder.sources.sniff import ROW, Padding, padding_of, without_padding
 from builder.sources.source import Source
-from builder.testing import describe, read_counted
+from builder.testing import read_counted
 
 DIGESTS = frozenset({"key"})
 """Fields that may be made from the bytes of a record."""

@@ -6,7 +6,7 @@ from builder.conversation import Conversation, Event, Ignored
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
-from builder.testing import describe
+from support.logs.described import describe
 
 KEY = "zz_planted"
 SENTENCE = "a sentence planted here to be found again"
