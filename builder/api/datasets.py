@@ -211,7 +211,7 @@ def export_dataset(
             return export_atif(path, Path(out), verifier, fresh=fresh)
         trainer = None if to in VARIANTS else TRAINERS[to]
         variant = VARIANTS[to if trainer is None else trainer.best_variant(verifier.target)]
-        exported = export(path, variant, Path(out), verifier, fresh=fresh)
+        exported = export(path, variant, Path(out), verifier, trainer, fresh=fresh)
         if trainer is not None:  # the one that was asked for stands first
             exported.runs.sort(key=lambda run: run.title != trainer.title)
         return exported

@@ -64,6 +64,8 @@ class Exported:
     rows      rows written for them
     equal     rows that gave the verified text when they were loaded again
     left_out  {code: samples not exported}
+    shortened        samples that end before a turn that the trainers would train
+    turns_left_out   the trained turns after those
     changed   {number of a sample, from 0: what the loader changes}, which are left out
     problems  the reasons why nothing was put in place
     longest   tokens of the longest sample
@@ -90,6 +92,8 @@ class Exported:
     rows: int = 0
     equal: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    shortened: int = 0
+    turns_left_out: int = 0
     changed: Mapping[int, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     longest: int = 0
@@ -148,7 +152,9 @@ class Exported:
             unit = row.unit != CONVERSATION
             self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
         self.with_other_targets += not fits(item, "last")
-        self.by_targets.update(kind for kind in UNIFORM if fits(item, kind))
+        if item.targets[0]:  # it may end before its first turn of context
+            self.by_targets["every"] += 1
+        self.by_targets["last"] += fits(item, "last")
 
     def count_pairs(self, pairs: Sequence[PreferencePair]) -> None:
         """Counts exported preference pairs, by their longer sides."""
@@ -182,7 +188,13 @@ def left_out_line(exported: Exported, code: str) -> str:
     """Returns how many samples were left out with a code, why, and what would keep them."""
     text = f"{counted(exported.left_out[code], 'sample')} left out"
     if code == TARGETS:
-        return f"{text}: {exported.targets_advice}"
+        parts = [text] if exported.left_out[code] else []
+        if exported.shortened:
+            turns = counted(exported.turns_left_out, "trained turn")
+            samples = counted(exported.shortened, "sample")
+            verb = "ends" if exported.shortened == 1 else "end"
+            parts.append(f"{samples} {verb} before a turn of context, without {turns} after it")
+        return f"{'; '.join(parts)}: {exported.targets_advice}"
     text += f" ({code}): {meaning(code) or code}"
     if first := exported.first_left_out.get(code):
         text += f"; the first is {first}"
@@ -197,6 +209,8 @@ def result(exported: Exported) -> dict[str, Json]:
         "rows": exported.rows,
         "equal": exported.equal,
         "left_out": dict(sorted(exported.left_out.items())),
+        "shortened": exported.shortened,
+        "turns_left_out": exported.turns_left_out,
         "first_left_out": dict(sorted(exported.first_left_out.items())),
         "pairs_left_out": dict(sorted(exported.pairs_left_out.items())),
         "changed_by_loader": list[Json](exported.changed.values())[:100],

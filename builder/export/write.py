@@ -27,6 +27,7 @@ from builder.export.outcome import (
 )
 from builder.export.preference import PreferencePairs
 from builder.export.variants import VARIANTS, BorderFault, ExportItem, Row, Variant
+from builder.finding import CheckFinding
 from builder.jsonio import dumps, loads
 from builder.output.folder import folder_aside, put_in_place
 from builder.problem import UsageError
@@ -96,14 +97,21 @@ Written = dict[str, SplitRows]
 
 
 def export(
-    dataset: str, variant: Variant, out: Path, verifier: Verifier, *, fresh: bool = False
+    dataset: str,
+    variant: Variant,
+    out: Path,
+    verifier: Verifier,
+    trainer: Trainer | None = None,
+    *,
+    fresh: bool = False,
 ) -> Exported:
     """Writes the variant of every sample that is proven; `fresh` replaces an earlier export.
 
     A sample is left out if a row of it does not give the proven text when it is loaded again.
-    If no trainer of the variant can train just the targets of all samples, those that keep it from
-    that are left out too. Nothing is put in place if the loader fails with every sample. Raises
-    UsageError if `dataset` or `out` cannot be used, or if the variant fits less than half of them.
+    If the trainer (None: every trainer of the variant) cannot train just the targets of all
+    samples, those that keep it from that end before their first turn of context, or are left out.
+    Nothing is put in place if the loader fails with every sample. Raises UsageError if `dataset` or
+    `out` cannot be used, or if the variant fits less than half of them.
     """
     target = verifier.target
     only: Targets | None = None
@@ -127,11 +135,13 @@ def export(
                     for item in variant.trainers
                     if item not in able
                 }
-                if not able:
-                    only = _most(variant, exported, target)
-                    if only is None:
+                asked = [trainer] if trainer is not None else variant.trainers
+                if only is None and not [item for item in asked if item in able]:
+                    only = _most(asked, variant, exported, target)
+                    if only is None and not able:
                         raise UsageError(_refusal(variant, exported, target))
-                    unfit = _misfit(variant, exported, target)
+                if only is not None and not unfit:
+                    unfit = _misfit(asked, variant, exported, target)
                     return write(root, changed)
                 _companions(variant, root, exported, target, able, out.resolve().name)
             return exported, written
@@ -180,9 +190,15 @@ def is_export(folder: Path) -> bool:
     return all(re.fullmatch(r"[0-9]{6}\.[a-z.]+", path.name) for path in folder.iterdir())
 
 
-def _most(variant: Variant, exported: Exported, target: Target) -> Targets | None:
-    """Returns the targets of most samples, or None if no trainer can train just these."""
-    able = (kind for kind in UNIFORM if variant.able_trainers(kind, target))
+def _most(
+    trainers: Sequence[Trainer], variant: Variant, exported: Exported, target: Target
+) -> Targets | None:
+    """Returns the targets of most samples, or None if none of the trainers can train just these."""
+    able = (
+        kind
+        for kind in UNIFORM
+        if any(item in trainers for item in variant.able_trainers(kind, target))
+    )
     most = max(able, key=lambda kind: exported.by_targets[kind], default=None)
     return most if most and 2 * exported.by_targets[most] >= exported.written else None
 
@@ -192,9 +208,11 @@ def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:
     return " or ".join(item.name for item in others if item.able_trainers(exported.targets, target))
 
 
-def _misfit(variant: Variant, exported: Exported, target: Target) -> str:
+def _misfit(
+    trainers: Sequence[Trainer], variant: Variant, exported: Exported, target: Target
+) -> str:
     """Explains why samples are left out that other variants can express."""
-    titles = " and ".join(item.title for item in variant.trainers)
+    titles = " and ".join(item.title for item in trainers)
     which = " and ".join(sorted(exported.policies))
     return (
         f"{titles} cannot train only the right turns ({which});"
@@ -222,15 +240,21 @@ def _write(
     exported: Exported,
     only: Targets | None,
 ) -> Written:
-    """Writes the rows; with `only`, those of samples that have these targets."""
+    """Writes the rows; with `only`, those of samples that have or can be given these targets."""
     written: Written = {}
     writers: dict[str, _RowWriter] = {}
     pairs = PreferencePairs(verifier, exported.pairs_left_out)
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
         item = _item(sample, verdict, verifier)
         if only and not fits(item, only):
-            exported.left_out[TARGETS] += 1
-            continue
+            short, verdict = _without_context(item, found, verifier, only)  # noqa: PLW2901 - its own
+            if verdict.findings:
+                exported.left_out[TARGETS] += 1
+                continue
+            shorter = _item(short, verdict, verifier)
+            exported.shortened += 1
+            exported.turns_left_out += sum(item.targets) - len(shorter.targets)
+            item = shorter
         if variant.of_pairs:
             item = replace(item, pairs=tuple(pairs.proven(found, sample)))
             if not item.pairs:
@@ -260,6 +284,22 @@ def _write(
     for writer in writers.values():
         writer.close()
     return written
+
+
+def _without_context(
+    item: ExportItem, row: DatasetRow, verifier: Verifier, only: Targets
+) -> tuple[Sample, Verdict]:
+    """Returns a sample up to the answer before the first that is not trained, and its verdict.
+
+    The verdict has a finding if there is no such answer, or other targets are wanted.
+    """
+    sample, trained = item.sample, 0 if all(item.targets) else item.targets.index(False)
+    if only != "every" or not trained:
+        return sample, Verdict((CheckFinding(TARGETS, "no trained turn remains"),))
+    answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
+    end = answers[trained - 1] + 1
+    sample = Sample(sample.messages[:end], sample.tools, (), sample.thoughts[:end])
+    return sample, verifier.check(sample, late_system=row.late_system)
 
 
 def _item(sample: Sample, verdict: Verdict, verifier: Verifier) -> ExportItem:
