@@ -211,6 +211,10 @@ def export_dataset(
             return export_atif(path, Path(out), verifier, fresh=fresh)
         trainer = None if to in VARIANTS else TRAINERS[to]
         variant = VARIANTS[to if trainer is None else trainer.best_variant(verifier.target)]
+        if variant.name == "tokenized" and verifier.target.missing:
+            raise UsageError(
+                f"export --to {to}: its rows hold ids of tokens, and {verifier.target.missing}"
+            )
         exported = export(path, variant, Path(out), verifier, trainer, fresh=fresh)
         if trainer is not None:  # the one that was asked for stands first
             exported.runs.sort(key=lambda run: run.title != trainer.title)
@@ -320,8 +324,9 @@ def tokenizer_of(
 ) -> str:
     """Returns the requested tokenizer and template, or else those that the manifest names.
 
+    The embedded tokenizer has its own template if it is requested, and stands for its equals.
     Raises UsageError if those of the manifest cannot be loaded, or only from the Hub: a dataset of
-    others must not choose what is downloaded. The embedded tokenizer stands for its equals.
+    others must not choose what is downloaded.
     """
     from builder.qwen3.cached import is_here, not_here
     from builder.qwen3.reference import EMBEDDED, with_template
@@ -331,7 +336,7 @@ def tokenizer_of(
     named = entry.name or EMBEDDED
     name = named if tokenizer is None else os.fspath(tokenizer)
     template = None if chat_template is None else os.fspath(chat_template)
-    if template is None and name == named:
+    if template is None and name == named and (tokenizer is None or name != EMBEDDED):
         template = manifest.chat_template
     target = with_template(name, template, entry.template_options)
     if tokenizer is None and chat_template is None and target != EMBEDDED:

@@ -211,6 +211,7 @@ def _sample_meta(
         failed_turns=_failed_turns(example, normalised),
         untrained_turns=_untrained_turns(example, normalised),
         failed_calls=failed,
+        token_counts=verdict.token_counts,
         **_recorded(verdict.recorded, counted, scrubber),
     )
 

@@ -155,6 +155,8 @@ def build(
     """
     started = time.time()
     target = _target(config)
+    if target.missing:
+        warn(target.missing)
     tasks, unreadable = plan(config, target, out)
     # A missing tokenizer or witness is reported before the work begins.
     evaluation_sets(config.audit.options.sets)

@@ -368,6 +368,7 @@ def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
         template_sha256=target.template_sha256,
         template_name=target.template_name,
         template_options=dict(target.options),
+        missing=target.missing,
     )
 
 

@@ -101,7 +101,7 @@ def card(
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     sections = [
         f"---\n{head}---\n\n# {plain(config.name)}",
-        _summary(built, config),
+        _summary(built, config, target),
         LOADS,
         _making(made, config, target),
         _proof(target, config, built),
@@ -139,8 +139,9 @@ def _charts(audit: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]
             yield "assets/behaviour.svg", item
 
 
-def _summary(built: BuildResult, config: Config) -> str:
+def _summary(built: BuildResult, config: Config, target: Target) -> str:
     ledger = built.ledger
+    estimated = "about " if target.missing else ""
     every = "every assistant turn" + (" of weight 1" if built.is_weighted else "")
     unit = {
         "conversation": f"A sample is a whole conversation; {every} is trained.",
@@ -153,8 +154,10 @@ def _summary(built: BuildResult, config: Config) -> str:
         grade, reasons = verdict_on(built.judgements)
         verdict = f"\n\nVerdict: {grade}{': ' if reasons else ''}{plain('; '.join(reasons), 400)}."
     parts = ", ".join(f"{name} {number(count)}" for name, count in built.splits.items())
+    if target.missing:
+        verdict = f"\n\nCounts and lengths are estimates: {target.missing}.{verdict}"
     return (
-        f"{number(ledger.samples)} training samples ({number(built.tokens)} tokens"
+        f"{number(ledger.samples)} training samples ({estimated}{number(built.tokens)} tokens"
         f"{f'; {parts}' if len(built.splits) > 1 else ''}) of agents that call tools, in the Qwen3"
         " format: `messages` (system, user, assistant; calls as `<tool_call>` text, results as"
         " user turns of `<tool_response>` blocks) and `tools`."

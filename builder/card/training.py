@@ -43,6 +43,7 @@ def training(audit: Audit | None, splits: Sequence[str], targets: Targets, targe
         hybrid=style.thoughts is Thoughts.hybrid,
         model=target.model,
         measured=style.is_specified,
+        missing=target.missing,
     )
     chosen = [(item, item.variant_for(targets, target)) for item in TRAINERS.values()]
     names = [
@@ -55,7 +56,8 @@ def training(audit: Audit | None, splits: Sequence[str], targets: Targets, targe
     )
     wide = blocks if is_wider else ""
     lengths = (
-        f"The longest sample has {number(known.longest)} tokens: set the length to at least"
+        f"The longest sample has {'about ' if target.missing else ''}{number(known.longest)}"
+        " tokens: set the length to at least"
         f" {known.length}{wide}; longer samples are cut. Each trainer reads one of the"
         " exports, which also"
         " contains the configurations below. Their first lines say whether they train exactly the"

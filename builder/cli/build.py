@@ -38,7 +38,7 @@ from builder.dataset.meta import EQUAL
 from builder.ledger import ranked
 from builder.normalize.as_options import option_for, with_options
 from builder.options import Preset
-from builder.output.manifest import MANIFEST
+from builder.output.manifest import MANIFEST, Manifest
 from builder.output.remote import RemoteOutput
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers, prepare_for
@@ -225,7 +225,10 @@ def _print(
     if not ledger.samples:
         print_rejects(ledger, kept_by, verbose=True)
         return
-    head = [painted(counted(ledger.samples, "sample"), BOLD), counted(built.tokens, "token")]
+    tokens = counted(built.tokens, "token")
+    if Manifest.of(here).tokenizer.missing:
+        tokens = f"about {tokens} (estimated, without the model's tokenizer)"
+    head = [painted(counted(ledger.samples, "sample"), BOLD), tokens]
     if built.context_levels:
         head.append(counted(built.context_levels.total(), "trained turn"))
     print(f"{', '.join(head)}, in {escaped(out)}")

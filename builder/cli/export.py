@@ -45,7 +45,8 @@ def export(
     output: Output,
 ) -> int:
     """Write a variant for a trainer; every row is loaded again and compared."""
-    say_tokenizer(dataset, tokenizer, chat_template, output)
+    of_tokens = to == "tokenized"
+    say_tokenizer(dataset, tokenizer, chat_template, output, of_tokens=of_tokens)
     exported = export_dataset(
         dataset, to, out, tokenizer=tokenizer, chat_template=chat_template, fresh=fresh
     )

@@ -12,16 +12,25 @@ from builder.qwen3.tokenizer import target_for
 
 
 def say_tokenizer(
-    dataset: str, tokenizer: str | None, chat_template: str | None, output: Output
+    dataset: str,
+    tokenizer: str | None,
+    chat_template: str | None,
+    output: Output,
+    *,
+    of_tokens: bool = False,
 ) -> None:
     """Prints the tokenizer if the manifest of the dataset names another than the default one.
 
-    Warns if the requested one has another template. Raises UsageError if it cannot be loaded.
+    Warns if the requested one has another template, or is not that of the template's model, which
+    the command itself refuses if it is about ids (`of_tokens`). Raises UsageError if it cannot be
+    loaded.
     """
     entry = (manifest := Manifest.of(expand_home(dataset))).tokenizer
+    target = target_for(tokenizer_of(manifest, tokenizer, chat_template))
+    if target.missing and not of_tokens:
+        warn(target.missing)
     if not entry.template_sha256:
         return
-    target = target_for(tokenizer_of(manifest, tokenizer, chat_template))
     if target.template_sha256 != entry.template_sha256:
         warn(
             f"the dataset was verified against {entry.name} (template {entry.template_name}), not"

@@ -222,6 +222,7 @@ def _result(
         "tokenizer": target.name,
         "template_sha256": target.template_sha256,
         "template_name": target.template_name,
+        "tokenizer_missing": target.missing,
         "samples": summary.samples,
         "proven": summary.proven,
         "tokens": summary.tokens,
@@ -252,8 +253,9 @@ def _result(
 def _proven(result: dict[str, Json]) -> str:
     """Summarises how many samples are verified against a tokenizer."""
     sha256 = str(result["template_sha256"])[:12]
+    whole = "the text of " if result["tokenizer_missing"] else ""
     return (
-        f"{result['proven']:,} of {result['samples']:,} samples verified against"
+        f"{whole}{result['proven']:,} of {result['samples']:,} samples verified against"
         f" {result['tokenizer']}"
         f" (template {result['template_name']}, sha256 {sha256})"
     )

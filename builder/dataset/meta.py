@@ -176,6 +176,9 @@ class SampleMeta:
         optional=True,
     )  # fmt: skip
     preferences: tuple[Preference, ...] = key(PREFERENCES, "pairs of answers", optional=True)
+    token_counts: str = key(
+        TEXT, "`estimate`: by another tokenizer than the model's; absent: exact", optional=True
+    )
     tokens_recorded: str = key(
         TEXT, "the tokens in the log: `equal` or `differ at N`; none: not in the log", optional=True
     )

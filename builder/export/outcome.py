@@ -181,6 +181,7 @@ class Exported:
             target.style.is_specified,
             self.splits[training_split(list(self.splits))],
             self.over,
+            target.missing,
         )
 
 

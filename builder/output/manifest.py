@@ -107,6 +107,11 @@ class TokenizerEntry:
     template_sha256: str = key(TEXT, "digest of its chat template")
     template_name: str = key(TEXT, "name of a known template")
     template_options: Mapping[str, Json] = key(OBJECT, "`verify.template`: variables passed to it")
+    missing: str = key(
+        TEXT,
+        "why all counts of tokens are estimates: the model's tokenizer is missing",
+        optional=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,26 @@ from builder.qwen3.xml_calls import XML_JSON, XML_PYTHON
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A known text: what messages and manifests call it, its behaviour without options, a model."""
+    """A known text: what messages and manifests call it, its behaviour without options, a model.
+
+    `vocabulary` is that of the model (`vocabulary_of`); "": not known.
+    """
 
     name: str
     style: Style
     model: str = "Qwen/Qwen3-8B"
+    vocabulary: str = "qwen3"
+
+
+QWEN3_5_VOCABULARY = "qwen3.5"
+_STARTS = {151_644: "qwen3", 248_045: QWEN3_5_VOCABULARY}
+"""{id of <|im_start|>: the vocabulary}; Qwen2.5's has the same ids as Qwen3's, and fewer tokens."""
+
+
+def vocabulary_of(added: Mapping[str, int]) -> str:
+    """Returns which known vocabulary has these added tokens with their ids, or ""."""
+    name = _STARTS.get(added.get("<|im_start|>", 0), "")
+    return "qwen2.5" if name == "qwen3" and "<tool_response>" not in added else name
 
 
 _XML_FORMAT = (
@@ -178,24 +193,25 @@ TEMPLATES: Mapping[str, Template] = {
         "Qwen3-Coder-Next", CODER_NEXT, "Qwen/Qwen3-Coder-Next"
     ),
     "a4aee8afcf2e0711942cf848899be66016f8d14a889ff9ede07bca099c28f715": Template(
-        "Qwen3.5", QWEN3_5, "Qwen/Qwen3.5-9B"
+        "Qwen3.5", QWEN3_5, "Qwen/Qwen3.5-9B", QWEN3_5_VOCABULARY
     ),
     "273d8e0e683b885071fb17e08d71e5f2a5ddfb5309756181681de4f5a1822d80": Template(
-        "Qwen3.5 without thoughts", QWEN3_5, "Qwen/Qwen3.5-0.8B"
+        "Qwen3.5 without thoughts", QWEN3_5, "Qwen/Qwen3.5-0.8B", QWEN3_5_VOCABULARY
     ),
     "e84f32a23fdda27689f868aa4a1a5621f41133e51a48d7f3efcbea2839574259": Template(
-        "Qwen3.6", QWEN3_6, "Qwen/Qwen3.6-35B-A3B"
+        "Qwen3.6", QWEN3_6, "Qwen/Qwen3.6-35B-A3B", QWEN3_5_VOCABULARY
     ),
     "c3cf9e34abf4f9e36c2d72165aa9c132d3e2a725b6c2586aaa3a8af9d7a81041": Template(
-        "Qwen3.8", QWEN3_8, "Qwen/Qwen3.8-27B"
+        "Qwen3.8", QWEN3_8, "Qwen/Qwen3.8-27B", QWEN3_5_VOCABULARY
     ),
     "24f80538d671112a7a2505f931f7219f4af3d8d143cb587c8135e29b6f3d5cfd": Template(
-        "Qwen-AgentWorld", QWEN3_6, "Qwen/Qwen-AgentWorld-35B-A3B"
+        "Qwen-AgentWorld", QWEN3_6, "Qwen/Qwen-AgentWorld-35B-A3B", QWEN3_5_VOCABULARY
     ),
     "cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f": Template(
         "Qwen2.5",
         replace(VERBATIM, default_system=QWEN_SYSTEM, tools_lead=f"{QWEN_SYSTEM}\n\n"),
         "Qwen/Qwen2.5-7B-Instruct",
+        "qwen2.5",
     ),
     "5ed15374ce53e19a7798710736a2c9fe41c79f7385e8421a2080d6575a80ef1b": Template(
         "QwQ-32B", QWQ, "Qwen/QwQ-32B"
@@ -210,10 +226,10 @@ TEMPLATES: Mapping[str, Template] = {
         "Hermes 4", HERMES, "NousResearch/Hermes-4-14B"
     ),
     "9524df67b77a7b25a2dfee898f75b316a157eb9d855b51e32aeac79d7c8a83ce": Template(
-        "Granite 4.0", GRANITE_4_0, "ibm-granite/granite-4.0-h-small"
+        "Granite 4.0", GRANITE_4_0, "ibm-granite/granite-4.0-h-small", ""
     ),
     "fed2756d2d24e127b951dcf139d0b03ab7db8ef23a456128ebc9c2db4901d476": Template(
-        "Granite 4.1", GRANITE_4_1, "ibm-granite/granite-4.1-8b"
+        "Granite 4.1", GRANITE_4_1, "ibm-granite/granite-4.1-8b", ""
     ),
 }
 """{sha256 of the text: the template}."""

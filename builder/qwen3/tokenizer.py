@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -25,7 +25,7 @@ from builder.qwen3.probe import UnsupportedTemplate, dialect_name, style_of
 from builder.qwen3.reference import EMBEDDED, Reference, is_path, reference
 from builder.qwen3.style import CHATML, Style
 from builder.qwen3.template_file import checked_options, template_text
-from builder.qwen3.templates import TEMPLATES
+from builder.qwen3.templates import QWEN3_5_VOCABULARY, TEMPLATES, vocabulary_of
 from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable, fast_backend, fastokens
 from builder.qwen3.trial import excess
 from builder.sample import Sample
@@ -61,6 +61,11 @@ class Target:
     fast: Callable[[], Any]
     reference: str = EMBEDDED
     options: Mapping[str, Json] = field(default_factory=dict)
+    missing: str = ""
+    """Why its tokens are not those of the template's model, and how to get these; "": they are.
+
+    Then only the text is verified: counts of tokens are estimates, and ids mean nothing.
+    """
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -346,7 +351,8 @@ def _load(ref: str, wanted: Reference, folder: Path) -> Target:
     except ValueError as error:
         raise UsageError(f"tokenizer {name!r}: cannot be used: {error}") from None
     _check(target)
-    return target
+    ids = {tokens[number].content: number for number in tokens}
+    return replace(target, missing=_missing(target, wanted, ids))
 
 
 def _check(target: Target) -> None:
@@ -357,29 +363,42 @@ def _check(target: Target) -> None:
             f"tokenizer {name!r}: its template is of another dialect, {dialect}; a target writes"
             " calls as JSON or <function=…> in <tool_call> (docs/templates.md)"
         )
-    shown = set(target.added_tokens)
-    missing = [
-        token
-        for token in STRUCTURE_TOKENS
-        if token not in shown or ("think" not in token and token not in target.template)
+    absent = [
+        token for token in STRUCTURE_TOKENS if "think" not in token and token not in target.template
     ]
-    if missing and CHATML.begin in target.template:
+    if absent and CHATML.begin in target.template:
         raise UsageError(
-            f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(missing)}"
-            " in its tokens and template"
+            f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(absent)} in its template"
         )
     unknown = target.template_sha256 not in TEMPLATES
     if unknown and (fault := excess(target.template, target.options)) is not None:
         raise UsageError(f"tokenizer {name!r}: its chat template is refused: {fault}")
     try:
-        style, _ = target.style, target.generation_prompts
+        _ = target.style, target.generation_prompts
     except UnsupportedTemplate as error:
         raise UsageError(f"tokenizer {name!r}: its chat template is no target: {error}") from None
     except Exception as error:  # a template of any origin may raise anything
         raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason(error)}") from None
-    missing = [token for token in style.markers.tokens if token not in shown]
-    if missing:
-        raise UsageError(f"tokenizer {name!r}: no {', '.join(missing)} in its tokens")
+
+
+def _missing(target: Target, wanted: Reference, ids: Mapping[str, int]) -> str:
+    """Returns `Target.missing`."""
+    known = TEMPLATES.get(target.template_sha256)
+    expected = known.vocabulary if known is not None else ""
+    if known is None and wanted.chat_template is not None and target.style.tools.first:
+        expected = QWEN3_5_VOCABULARY  # only the models from Qwen3.5 on write definitions first
+    own = vocabulary_of(ids)
+    marks = (*target.style.markers.tokens, *STRUCTURE_TOKENS)
+    split = any(mark in target.template and mark not in ids for mark in marks)
+    if (not split or own == "qwen2.5") and (not expected or not own or expected == own):
+        return ""
+    whose = target.model if known is not None else "the chat template's model"
+    return (
+        f"the tokenizer of {whose} is missing (the one at hand has other tokens): only the"
+        " text is verified, and counts of tokens are estimates. To get it: `hf download"
+        f" {target.model} tokenizer.json tokenizer_config.json --local-dir tokenizer`, then"
+        " `--tokenizer tokenizer`"
+    )
 
 
 def _hashes(folder: Path) -> dict[str, str]:

@@ -31,7 +31,12 @@ def first_screen(
     Below it are the losses, and the accounting from records to samples.
     """
     judged, advised = judge(surveyed, manifest, audit)
-    words = (_sentence(surveyed, manifest, audit, judged), _converted(audit))
+    missing = manifest.tokenizer.missing
+    words = (
+        _sentence(surveyed, manifest, audit, judged),
+        statement("Lengths and counts of tokens are estimates: ", missing) if missing else EMPTY,
+        _converted(audit),
+    )
     parts = (
         tag("div", *words, class_="in-words"),
         _shares(surveyed, ledger, manifest, audit),
@@ -111,7 +116,8 @@ def _shares(
     """Returns the main counts and shares with their labels."""
     tiles: list[tuple[str, str]] = [("samples", number(_samples(surveyed, manifest, audit)))]
     if surveyed.has_tokens:
-        tiles.append(("tokens", number(surveyed.tokens)))
+        label = "tokens (estimated)" if manifest.tokenizer.missing else "tokens"
+        tiles.append((label, number(surveyed.tokens)))
     trained = trained_share(surveyed, audit)
     if trained is not None:
         label = "of the tokens are trained"

@@ -64,6 +64,7 @@ class Facts:
     measured   whether the trainers' masks were measured with this kind of template
     train      samples of the split to train on
     over       {limit of a model: samples that are longer}
+    missing    `Target.missing`: counts of tokens are estimates
     """
 
     samples: int = 0
@@ -79,6 +80,7 @@ class Facts:
     measured: bool = True
     train: int = ACCUMULATION
     over: Mapping[int, int] = field(default_factory=dict)
+    missing: str = ""
 
     @property
     def beyond_model(self) -> str:
@@ -230,6 +232,8 @@ class Trainer:
 
     def unfit(self, variant: str, target: Target) -> str | None:
         """Returns why it would not train the target's text from the variant, or None."""
+        if variant == "tokenized" and target.missing:
+            return "its rows hold ids of tokens"
         if variant in RENDERED:
             return None
         if target.options:

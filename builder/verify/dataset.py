@@ -307,12 +307,13 @@ def _differences(
         yield f"meta/ names an unknown unit: {row.unit!r}"[:120]
     if manifest.template != verifier.target.template_sha256 or not verdict.text:
         return  # the other values describe a rendering by another template
+    same_counts = meta.token_counts == verdict.token_counts  # else of another tokenizer
     measured = replace(
         meta,
         render_sha256=verdict.render_sha256,
         chars=len(verdict.text),
-        tokens=verdict.tokens,
-        tokens_by_part=verdict.tokens_by_part,
+        tokens=verdict.tokens if same_counts else meta.tokens,
+        tokens_by_part=verdict.tokens_by_part if same_counts else meta.tokens_by_part,
         calls=verdict.calls,
         assistant_turns=len(verdict.spans),
         parity=counts(verdict.parity),

@@ -47,8 +47,9 @@ class Verdict:
     token. `text` is the template's rendering ("" if it failed), `render_sha256` that of its UTF-8.
     `spans` and `parity` describe the target turns: [start, end) in code points, and the modes in
     which each is in parity with inference (`builder.qwen3.parity`). `trained_tokens` are those of
-    the spans, `tokens_by_part` those of each part (`builder.qwen3.parts`). `recorded` compares the
-    tokens with those in the log; None if it has none.
+    the spans, `tokens_by_part` those of each part (`builder.qwen3.parts`), `token_counts` is
+    "estimate" without the model's tokenizer. `recorded` compares the tokens with those in the log;
+    None if it has none.
     """
 
     findings: tuple[CheckFinding, ...]
@@ -61,6 +62,7 @@ class Verdict:
     tokens_by_part: Mapping[str, int] = field(default_factory=dict)
     calls: int = 0
     render_sha256: str = ""
+    token_counts: str = ""
     recorded: TokenComparison | None = None
 
     def __repr__(self) -> str:
@@ -153,6 +155,7 @@ class Verifier:
             else {},
             calls=sum(len(turn.calls) for turn in meant.turns) if meant else 0,
             render_sha256=digest,
+            token_counts="estimate" if self.target.missing else "",
             recorded=self._recorded(dialogue, chosen, rendering, tokens)
             if text == rendering.text
             else None,

@@ -1,13 +1,21 @@
 """Every published template: known by its hash, found by probes, proven with typical turns."""
 
 import hashlib
+import json
 import re
 from functools import cache
 
 import pytest
 from support.templates.published import COMMUNITY, FAMILY, REFUSED, SIBLINGS, XML, text_of
-from support.templates.targets import extended_folder, small_tokenizer_folder, with_template
+from support.templates.targets import (
+    TEMPLATE,
+    extended_folder,
+    small_tokenizer_folder,
+    tokenizer_folder,
+    with_template,
+)
 
+from builder import cli
 from builder.problem import UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import to_dialogue
@@ -17,7 +25,7 @@ from builder.qwen3.reference import Reference, reference
 from builder.qwen3.reference import with_template as named
 from builder.qwen3.render import render_sample
 from builder.qwen3.style import Thoughts
-from builder.qwen3.templates import TEMPLATES
+from builder.qwen3.templates import TEMPLATES, vocabulary_of
 from builder.qwen3.tokenizer import load
 from builder.qwen3.written import written_style
 from builder.sample import Call, Dialogue, Sample, Turn
@@ -288,3 +296,71 @@ def test_the_name_of_a_target_round_trips(tmp_path):
     odd = tmp_path / "odd?a=b"
     odd.mkdir()
     assert reference(str(odd)) == Reference(str(odd))
+
+
+WRONG = ("Qwen3.5", "Qwen3.5 without thoughts", "Qwen3.6", "Qwen3.8", "Qwen-AgentWorld", "Qwen2.5")
+OWN = ("Qwen3 original (2025-04)", "Qwen3 Thinking-2507", "Qwen3-Coder", "QwQ-32B", "Hermes 4")
+
+
+@pytest.mark.parametrize(
+    ("name", "granted"),
+    [*((name, False) for name in (*WRONG, "Qwen3.6 fixed (froggeric)")), *((n, True) for n in OWN)],
+)
+def test_the_text_alone_is_verified_with_the_vocabulary_of_another_model(name, granted, tmp_path):
+    """A template of Qwen3.5 or later, or of Qwen2.5, beside the vocabulary of Qwen3."""
+    path = tmp_path / "template.jinja"
+    path.write_text(text_of(name), encoding="utf-8")
+    target = load(f"qwen3?chat_template={path}")
+    assert (not target.missing) is granted
+    if not granted:
+        assert f"`hf download {target.model} tokenizer.json tokenizer_config.json" in target.missing
+        assert str(tmp_path) not in target.missing
+    if name == "Qwen3.6":  # a folder may be wrong, too
+        assert load(tokenizer_folder(tmp_path / "folder", text_of(name))).missing
+
+
+def test_a_folder_without_a_token_of_its_template_has_only_text(tmp_path):
+    whole = small_tokenizer_folder(tmp_path / "whole")
+    assert not load(whole).missing
+    folder = tmp_path / "part"
+    small_tokenizer_folder(folder)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        text = (folder / file).read_text(encoding="utf-8")
+        (folder / file).write_text(text.replace("<think>", "<thought>"), encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    assert load(str(folder)).missing
+
+
+def test_what_has_the_models_own_ids_is_exact():
+    assert vocabulary_of({"<|im_start|>": 248_045, "<tool_response>": 1}) == "qwen3.5"
+    assert vocabulary_of({"<|im_start|>": 151_644}) == "qwen2.5"
+    assert vocabulary_of({"<|im_start|>": 7}) == ""
+
+
+def test_without_the_models_tokenizer_counts_are_estimates(tmp_path, capsys):
+    template, rows, out = tmp_path / "t.jinja", tmp_path / "rows.jsonl", tmp_path / "out"
+    template.write_text(text_of("Qwen3.6"), encoding="utf-8")
+    talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    rows.write_text(json.dumps({"messages": talk}), encoding="utf-8")
+    command = ["build", str(rows), "-o", str(out), "--chat-template", str(template)]
+    assert cli.main(command) == 0
+    printed = capsys.readouterr()
+    assert "the tokenizer of Qwen/Qwen3.6-35B-A3B is missing" in printed.err.splitlines()[0]
+    assert "tokens (estimated, without the model's tokenizer)" in printed.out
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert "estimates" in manifest["tokenizer"]["missing"]
+    (meta,) = (out / "meta").iterdir()
+    assert json.loads(meta.read_text(encoding="utf-8"))["token_counts"] == "estimate"
+    assert "tokens (estimated)" in (out / "report.html").read_text(encoding="utf-8")
+    assert "(about " in (out / "README.md").read_text(encoding="utf-8")
+    assert cli.main(["verify", str(out)]) == 0
+    assert "the text of 1 of 1 samples verified" in capsys.readouterr().out
+    assert cli.main(["verify", str(out), "--tokenizer", "qwen3"]) == 0
+    assert "not against qwen3 (template Qwen3)" in capsys.readouterr().err
+    export = ["export", str(out), "-o", str(tmp_path / "export"), "--fresh", "--to"]
+    assert cli.main([*export, "tokenized"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    for name in ("trl", "messages"):
+        assert cli.main([*export, name]) == 0
+        for config in (tmp_path / "export" / "configs").iterdir():
+            assert config.read_text(encoding="utf-8").startswith("# Not exact: lengths are ")
