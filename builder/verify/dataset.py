@@ -7,6 +7,7 @@ also compared with its manifest and with every number in its meta/.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -139,12 +140,24 @@ def check_row(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | N
 
 
 def _rendered(reading: RowReading, verifier: Verifier) -> str | None:
-    """Returns the rendering of a converted row as it was written; None if that fails."""
+    """Returns the rendering of a converted row as it was written; None if that fails.
+
+    transformers 5 gives thoughts under other names to the template, which other programs do not.
+    """
     tools: Any = reading.tools or None
+    unread = {key for key in ("reasoning", "thinking") if key not in _names_in(verifier.target)}
+    messages = [
+        {key: value for key, value in message.items() if key not in unread}
+        for message in reading.messages
+    ]
     try:
-        return verifier.target.render(list(reading.messages), tools)
+        return verifier.target.render(messages, tools)
     except Exception:  # any exception of a template is a finding about the row
         return None
+
+
+def _names_in(target: Target) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", target.template))
 
 
 def _size(item: LineReport | _Task) -> int:

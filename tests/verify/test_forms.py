@@ -352,3 +352,29 @@ def test_a_call_that_a_parser_of_the_target_loses_is_a_warning_with_its_row(tmp_
         (7, "xml_types", f"f.n: '8' does not read back as string{lost}"),
     ]
     assert named(text_of("Qwen3")) == []
+
+
+ASKED = {"role": "user", "content": "q"}
+NOT_READ = {
+    "a thought under reasoning": ([ASKED, {"reasoning": "t", "content": "a"}], True),
+    "a thought under thinking": ([ASKED, {"thinking": "t", "content": "a"}], True),
+    "beside the key that is read": (
+        [ASKED, {"reasoning": "t", "reasoning_content": "t", "content": "a"}], False),
+    "an empty one": ([ASKED, {"reasoning": "", "content": "a"}], False),
+    "null": ([ASKED, {"thinking": None, "content": "a"}], False),
+    "before the last query, where none is shown": (
+        [ASKED, {"thinking": "t", "content": "a"}, ASKED, {"content": "b"}], False),
+    "in the text": ([ASKED, {"content": "<think>\nt\n</think>\n\na"}], False),
+    "the key that is read": ([ASKED, {"reasoning_content": "t", "content": "a"}], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_thoughts_under_a_key_that_the_template_does_not_read(name, tmp_path, capsys):
+    messages, warned = NOT_READ[name]
+    rows = [{"role": "assistant", **message} for message in messages]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"messages": rows}) + "\n", encoding="utf-8")
+    code, out, _ = run(capsys, "verify", path, "--json")
+    assert code == 0
+    assert json.loads(out)["warnings"].get("as-written", 0) == int(warned)
