@@ -69,7 +69,10 @@ def given_dataset(
     Raises UsageError for anything else; `name` is the parameter. `mapped`: rows may be messages.
     """
     if isinstance(dataset, str | os.PathLike):
-        yield os.fspath(dataset)
+        from builder.sources.store import local_copy  # noqa: PLC0415 - heavy
+
+        with local_copy(os.fspath(dataset)) as path:
+            yield path
         return
     rows = given_rows(dataset, name, mapped=mapped)
     with scratch() as folder:

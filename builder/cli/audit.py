@@ -87,9 +87,16 @@ def audit(
     fired = [item.code for item in audited.findings if _fires(item, gates)]
     passed = [gate for gate in gates if not any(_fires(item, [gate]) for item in audited.findings)]
     if output.as_json:
-        print_json({"dataset": dataset, **audited.as_json(), "failed": fired, "passed": passed})
+        print_json(
+            {
+                "dataset": output.dataset or dataset,
+                **audited.as_json(),
+                "failed": fired,
+                "passed": passed,
+            }
+        )
     elif not output.quiet and audited.rows:
-        _print(dataset, audited, chosen)
+        _print(output.dataset or dataset, audited, chosen)
         _print_end(audited, passed)
     if fired:
         warn(f"failed gates: {', '.join(fired)}")

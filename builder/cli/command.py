@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, wraps
 from importlib import import_module
 from typing import Any
@@ -15,6 +15,7 @@ from typer.main import get_command
 from builder.cli import options
 from builder.cli.help import HelpCommand
 from builder.problem import UsageError
+from builder.sources.store import local_copy
 
 _Function = Callable[..., int]
 _FUNCTIONS: dict[str, tuple[_Function, dict[str, Any]]] = {}
@@ -24,12 +25,13 @@ _FUNCTIONS: dict[str, tuple[_Function, dict[str, Any]]] = {}
 class Output:
     """The form of the output: one JSON object (`--json`), errors only (`--quiet`), or words.
 
-    `verbose` (`-v`): with every detail.
+    `verbose` (`-v`): with every detail. `dataset` is the address of one in a store.
     """
 
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
+    dataset: str = ""
 
     @property
     def in_words(self) -> bool:
@@ -53,7 +55,11 @@ def command(*, verbose: bool = False, **settings: Any) -> Callable[[_Function], 
             output = Output(**{name: values.pop(name) for name in kinds})
             if output.quiet and (output.verbose or values.get("show_all")):
                 raise UsageError("--quiet and --verbose: contradict each other")
-            return function(**values, output=output)
+            if "://" not in (written := str(values.get("dataset", ""))):
+                return function(**values, output=output)
+            with local_copy(written) as place:
+                values["dataset"] = place
+                return function(**values, output=replace(output, dataset=written))
 
         signature = inspect.signature(function, eval_str=True)
         own = [item for item in signature.parameters.values() if item.name != "output"]

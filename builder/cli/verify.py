@@ -182,7 +182,7 @@ def verify(
                 _print_masks(comparisons)
         results.append(result)
     if output.as_json:
-        whole: Json = {"dataset": dataset, "targets": list(results)}
+        whole: Json = {"dataset": output.dataset or dataset, "targets": list(results)}
         print_json(results[0] if len(results) == 1 else whole)
     elif len(results) > 1 and output.in_words:
         print("== all")
@@ -218,7 +218,7 @@ def _result(
 ) -> dict[str, Json]:
     """Prints the summary for one tokenizer; returns the result as JSON."""
     result: dict[str, Json] = {
-        "dataset": dataset,
+        "dataset": output.dataset or dataset,
         "tokenizer": target.name,
         "template_sha256": target.template_sha256,
         "template_name": target.template_name,

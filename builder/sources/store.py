@@ -14,6 +14,7 @@ import datetime
 import glob
 import io
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -168,22 +169,54 @@ def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, st
     return key, str(value.timestamp() if isinstance(value, datetime.datetime) else value)
 
 
-def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
+@contextlib.contextmanager
+def local_copy(dataset: str) -> Iterator[str]:
+    """Yields the path of a temporary copy of a dataset in a store; any other is yielded as it is.
+
+    Raises UsageError, and turns the copy's path in others into the address.
+    """
+    if not is_url(dataset):
+        yield dataset
+        return
+    if dataset.startswith("file://"):
+        yield local_path(dataset)
+        return
+    _, wanted, objects = list_objects(dataset, "dataset")
+    with tempfile.TemporaryDirectory(prefix="builder-") as folder:
+        place = Path(folder, dataset.rstrip("/").rpartition("/")[2])
+        if wanted:
+            objects = {"": objects[wanted]} if wanted in objects else {}
+        if not objects:
+            raise UsageError(f"dataset {dataset!r}: no such file or folder")
+        for name, item in objects.items():
+            path = place / name if name else place
+            if not name.startswith(".state/") and path.resolve().is_relative_to(place.resolve()):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                item.copy(path)
+        try:
+            yield str(place)
+        except UsageError as error:
+            error.args = tuple(str(part).replace(str(place), dataset) for part in error.args)
+            raise
+
+
+def list_objects(spec: str, kind: str = "input") -> tuple[str, str, dict[str, StoredObject]]:
     """Returns (root, wanted, objects): the objects below `root` by their names relative to it.
 
-    `wanted` is the selection of `spec`: a pattern, an object's name, or "" for all objects. Raises
-    UsageError if there is no object or no access.
+    `wanted` is the selection of `spec`: a pattern, an object's name, or "" for all objects. `kind`
+    is for messages. Raises UsageError if there is no object or no access.
     """
     system, path = connect(spec)
     parts = path.rstrip("/").split("/")
+    root, wanted = path, ""
+    infos: dict[str, dict[str, Any]] = {}
     plain = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    with faults(spec):
+    with contextlib.suppress(Gone), faults(spec):
         system.invalidate_cache()
         if plain < len(parts) and system.exists(path):
             plain = len(parts)  # the name contains pattern characters literally
         root = "/".join(parts[:plain])
         wanted = "/".join(parts[plain:])
-        infos: dict[str, dict[str, Any]]
         if not wanted and system.isfile(root):
             infos = {root: system.info(root)}
             root, _, wanted = root.rpartition("/")
@@ -199,7 +232,7 @@ def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
     if not objects:
         is_page = spec.startswith(("http://", "https://"))
         hint = ": a page of the web is not read, download the file" if is_page else ""
-        raise UsageError(f"input {spec!r}: nothing was found{hint}")
+        raise UsageError(f"{kind} {spec!r}: nothing was found{hint}")
     with_logs = {
         name: replace(item, log=objects.get(f"{name}-wal")) for name, item in objects.items()
     }
