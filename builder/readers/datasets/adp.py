@@ -50,7 +50,7 @@ _CLASSES = _CALLS | _OBSERVATIONS | {"message_action"}
 _ROLES = {"user": "user", "agent": "assistant", "assistant": "assistant", "system": "system"}
 _FINISH, _FINISH_END = "<finish>", "</finish>"
 
-Contents = tuple[Content, ...]
+_Contents = tuple[Content, ...]
 
 _KEYS = MESSAGE_KEYS | {
     "class_", "source", "function", "kwargs", "description", "reasoning_content", "language",
@@ -59,7 +59,7 @@ _KEYS = MESSAGE_KEYS | {
 """Keys of an action or observation."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims objects with a list of actions and observations in the standard's classes."""
     for row in source.peek.objects:
         classes = [as_dict(item).get("class_") for item in as_list(row.get("content"))]
@@ -87,7 +87,6 @@ def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conver
 
 
 def _reward(items: list[dict[str, Json]]) -> Json:
-    """Returns the logged reward, or a list if there are several or none."""
     rewards = [item["reward"] for item in items if item.get("reward") is not None]
     return rewards[0] if len(rewards) == 1 else rewards
 
@@ -175,12 +174,12 @@ class _Trajectory:
                 self.changes["environment_as_user"] += 1
             self._add_message(_ROLES.get(source, "user"), observed)
 
-    def _add_message(self, role: str, parts: Contents) -> None:
+    def _add_message(self, role: str, parts: _Contents) -> None:
         self.run, self.answered, self.descriptions = [], 0, set()
         self.messages.append(Message(role, parts))
 
 
-def _observed_parts(item: dict[str, Json]) -> Contents:
+def _observed_parts(item: dict[str, Json]) -> _Contents:
     """Returns an observation's content: for a web page its address, tree, source and image."""
     kind = item.get("class_")
     if kind == "image_observation":
@@ -278,7 +277,7 @@ READER = Reader(
     name="adp",
     summary="ADP standard samples: id, and content of actions and observations by class_",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     read=read_each(_trajectory, {"content", "details"}),
     splits=splits,
 )

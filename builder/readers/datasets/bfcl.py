@@ -45,15 +45,14 @@ _MAX_CALL = 20_000
 """Maximum length in characters of a call written as Python text."""
 
 
-def is_store(folder: Listing) -> bool:
-    """Returns whether a folder contains BFCL's questions and its folder of possible answers."""
+def _is_store(folder: Listing) -> bool:
     patterns = ("BFCL_v*.json", "gorilla_openfunctions_v*.json")
     return folder.is_dir("possible_answer") and any(
         fnmatch.filter(folder.names(), pattern) for pattern in patterns
     )
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims entries with questions, and answers with an id and a ground truth."""
     for member in source.members or (source,):
         for row in member.peek.objects:
@@ -257,7 +256,7 @@ READER = Reader(
     name="bfcl",
     summary="BFCL entries and possible answers: evaluation data, refused without --allow-eval",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     read=read,
-    is_store=is_store,
+    is_store=_is_store,
 )

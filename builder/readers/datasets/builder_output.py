@@ -20,17 +20,15 @@ _SUFFIXES = (".jsonl", ".jsonl.zst", ".parquet")
 _SOURCES = frozenset({"logged", "supplied", "captured", "shared", "inferred", "mixed"})
 
 
-def is_store(folder: Listing) -> bool:
-    """Returns whether the folder contains data/, meta/ and the manifest."""
+def _is_store(folder: Listing) -> bool:
     return folder.is_file("manifest.json") and all(map(folder.is_dir, ("data", "meta")))
 
 
-def holds(name: str) -> bool:
-    """Returns whether the file contains samples or their records: no rejects, report or state."""
+def _holds(name: str) -> bool:
     return name.startswith(("data/", "meta/")) and name.endswith(_SUFFIXES)
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a store whose first file in data/ contains samples."""
     if source.peek.kind != "folder":
         return None
@@ -40,7 +38,7 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields one conversation for each sample; skips missing or corrupt records of meta/."""
     meta = {member.name.partition("/")[2]: member for member in source.members}
     for member in _data(source):
@@ -60,7 +58,6 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _data(source: Source) -> list[Source]:
-    """Returns the members that contain samples, in one format if there are two."""
     data = [member for member in source.members if member.name.startswith("data/")]
     lines = [member for member in data if not member.name.endswith(".parquet")]
     return lines or data
@@ -76,7 +73,6 @@ def _meta_records(meta: Source | None) -> Iterator[dict[str, Json]]:
 
 
 def _completed(conversation: Conversation, record: dict[str, Json]) -> Conversation:
-    """Returns the conversation completed with the sample's record in meta/."""
     changes = as_dict(record.get("changes"))
     outcome = as_dict(record.get("outcome"))
     stated = as_str(record.get("tools_source"))
@@ -108,8 +104,8 @@ READER = Reader(
     name="builder-output",
     summary="a folder made by `builder build`: data/, and meta/ next to it",
     evidence=("source",),
-    recognise=recognise,
-    read=read,
-    is_store=is_store,
-    holds=holds,
+    recognise=_recognise,
+    read=_read,
+    is_store=_is_store,
+    holds=_holds,
 )

@@ -48,7 +48,7 @@ _BEFORE = re.compile(r"\s*(?:<s>|<\|endoftext\|>|<bos>)?\s*")
 _TURN = re.compile(r"(?:\A\s*|\n\n)(Human|Assistant): ?")
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims rows with a question and an answer that are texts, or with a text in ChatML."""
     for row in source.peek.objects:
         if "messages" in row or "conversations" in row:
@@ -69,7 +69,6 @@ def recognise(source: Source) -> str | None:
 
 
 def _texts(row: dict[str, Json], pairs: tuple[tuple[str, str], ...]) -> tuple[str, str] | None:
-    """Returns the first pair of columns that the row has as texts."""
     found = (pair for pair in pairs if all(isinstance(row.get(key), str) for key in pair))
     return next(found, None)
 
@@ -174,7 +173,6 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _question_and_answer(row: dict[str, Json], columns: tuple[str, str]) -> list[Json]:
-    """Returns the messages of a row with a question, its answer and the turns before them."""
     question, answer = columns
     messages = _system(row)
     for pair in as_list(json_in_text(row.get("history"))):
@@ -191,7 +189,6 @@ def _system(row: dict[str, Json]) -> list[Json]:
 
 
 def _rounds(row: dict[str, Json], columns: tuple[str, str]) -> list[Json]:
-    """Returns the messages of a row with rounds of question and answer."""
     messages = _system(row)
     for number, one in enumerate(as_list(json_in_text(row.get("conversation")))):
         texts = [as_str(one, key) for key in ("system", *columns)]
@@ -235,7 +232,7 @@ READER = Reader(
         " ChatML"
     ),
     evidence=("documentation",),
-    recognise=recognise,
+    recognise=_recognise,
     generic=True,
     read=lambda source: read_rows(
         source,

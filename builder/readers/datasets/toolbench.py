@@ -51,7 +51,7 @@ _Node: TypeAlias = tuple[str, dict[str, Json]]
 """A node of the search: its path from the root, and its fields."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims answers with a generation and its search, and queries with an id."""
     for value in source.peek.objects:
         generated = isinstance(value.get("answer_generation"), dict)
@@ -227,7 +227,6 @@ def _calls(messages: list[Message]) -> list[ToolCall]:
 
 
 def _has_calls_of(chain: list[Message], steps: list[Message]) -> bool:
-    """Returns whether a branch makes exactly the calls of the chain."""
     called, tried = _calls(chain), _calls(steps)
     return len(called) == len(tried) and all(
         one.arguments == other.arguments and one.name in (other.name, _HALLUCINATED)
@@ -257,6 +256,6 @@ READER = Reader(
     name="toolbench",
     summary="ToolBench answers (answer_generation, and tree or trys) and its lists of queries",
     evidence=("files",),
-    recognise=recognise,
+    recognise=_recognise,
     read=read,
 )

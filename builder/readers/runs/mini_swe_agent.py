@@ -47,7 +47,7 @@ _MARKS = (
 """Text that only this agent's prompts contain."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims `trajectory_format` mini-swe-agent-…, and message lists with the agent's prompt."""
     if source.peek.kind != "json":
         return None
@@ -63,7 +63,7 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields one conversation, and one for each malformed answer with calls."""
     value = source.document()
     if isinstance(value, Problem):
@@ -134,7 +134,6 @@ class _Run:
 
 
 def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -> list[Message]:
-    """Returns the message in an item, if there is one."""
     role, kind = as_str(item.get("role")), as_str(item.get("type"))
     failed = bool(extra.get("exception_info")) or None  # exit codes are in the text
     if item.get("object") == "response":
@@ -161,7 +160,6 @@ def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -
 
 
 def _response_parts(response: dict[str, Json]) -> list[Part]:
-    """Returns the parts of an answer of the Responses API, in order."""
     return [part for item in as_dicts(response.get("output")) for part in _item_parts(item)]
 
 
@@ -180,7 +178,6 @@ def _item_parts(item: dict[str, Json]) -> list[Part]:
 
 
 def _answer(response: dict[str, Json]) -> dict[str, Json]:
-    """Returns the message of a raw chat completion."""
     choices = as_list(response.get("choices"))
     return as_dict(choices[0], "message") if choices else {}
 
@@ -205,6 +202,6 @@ READER = Reader(
     name="mini-swe-agent",
     summary="mini-swe-agent .traj.json files: messages with info, or its messages alone",
     evidence=("source", "files"),
-    recognise=recognise,
-    read=read,
+    recognise=_recognise,
+    read=_read,
 )

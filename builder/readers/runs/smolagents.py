@@ -91,7 +91,7 @@ class _Requests:
         return parts
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims steps with `step_number`, `model_output` and `observations`, or a run of them."""
     for item in source.peek.objects[:10]:
         if _is_action(item):
@@ -106,7 +106,6 @@ def _is_action(item: dict[str, Json]) -> bool:
 
 
 def _is_run(item: dict[str, Json]) -> bool:
-    """Returns whether an object is the full result of a run (`RunResult.dict()`)."""
     return any(map(_is_action, as_dicts(item.get("steps"))))
 
 
@@ -200,7 +199,6 @@ def _ignored(step: dict[str, Json]) -> str | None:
 
 
 def _system(step: dict[str, Json]) -> list[Message]:
-    """Returns the system message of a step's logged request, if there is one."""
     for message in as_dicts(as_list(step.get("model_input_messages"))[:1]):
         if message.get("role") == "system":
             return [Message("system", content(message.get("content")))]
@@ -294,6 +292,6 @@ READER = Reader(
     name="smolagents",
     summary="smolagents memory dumps: steps with step_number and model_output, or runs of them",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     read=read,
 )

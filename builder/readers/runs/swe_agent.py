@@ -28,8 +28,6 @@ from builder.conversation import (
 from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.runs.swe_agent_rows import is_exit, is_row
-from builder.readers.runs.swe_agent_rows import read as read_rows
 from builder.readers.toolkit import rows
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.comparison import calls
@@ -39,26 +37,85 @@ from builder.readers.toolkit.narrow import (
     as_list,
     as_str,
     json_in_text,
+    name_of,
     name_or_none,
 )
 from builder.readers.toolkit.places import span, unique_name
-from builder.readers.toolkit.rows import benchmark_of_image, logged_outcome, outcome_beside
+from builder.readers.toolkit.rows import (
+    benchmark_of_image,
+    logged_outcome,
+    outcome_beside,
+    read_each,
+)
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
+
+# Reads SWE-agent's runs as rows of a table: nebius/SWE-agent-trajectories and its copies.
+
+_ROLES = {"system": "system", "user": "user", "ai": "assistant"}
+_KEYS = MESSAGE_KEYS | {"text", "system_prompt", "mask", "cutoff_date"}
+_EXITS = ("Exit due to ", "Exiting due to ")
+"""The beginnings of the step that SWE-agent adds when an error or limit ends a run."""
+
+
+def is_exit(text: str, exit_status: str) -> bool:
+    """Returns whether SWE-agent, not the model, wrote the last answer of a run."""
+    return "exit" in exit_status and text.startswith(_EXITS)
+
+
+def is_row(row: dict[str, Json]) -> bool:
+    """Returns whether a row has the history of a run, in texts of system, user and ai."""
+    items = as_list(json_in_text(row.get("trajectory")))
+    return bool(items) and all(
+        as_str(item, "role") in _ROLES and {"text", "system_prompt"} & as_dict(item).keys()
+        for item in items[:5]
+    )
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    items = as_dicts(json_in_text(row.get("trajectory")))
+    exit_status = as_str(row.get("exit_status"))
+    changes: Counter[str] = Counter()
+    if items and items[-1].get("role") == "ai":
+        changes["exit_message"] += is_exit(as_str(items[-1].get("text")), exit_status)
+    messages: list[Message] = []
+    for item in items[: len(items) - changes["exit_message"]]:
+        role = as_str(item.get("role"))
+        text = item.get("text") or item.get("system_prompt")
+        messages += noted([Message(_ROLES.get(role, role[:40]), content(text))], item, _KEYS)
+    if not any(message.role == "assistant" for message in messages):
+        return Problem("no_response", where, "no answer of the model")
+    return Conversation(
+        id=unique_name((name_of(row, "instance_id") or where)[:200], names),
+        record=where,
+        messages=tuple(messages),
+        tools=(),
+        model=name_of(row, "model_name", "model"),
+        records=1,
+        changes=+changes,
+        complete=exit_status == "submitted",
+        outcome=logged_outcome(row, resolved=row.get("target"), exit_status=exit_status),
+    )
+
+
+read = read_each(
+    _row, {"instance_id", "model_name", "target", "generated_patch", "eval_logs", "exit_status"}
+)
+"""Yields a conversation for each row."""
 
 _Item = tuple[str, dict[str, Json]]
 """An item of a history with its place."""
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
 """Keys that only SWE-agent's history items have."""
 
-_KEYS = MESSAGE_KEYS | {
+_KEYS_swe_agent = MESSAGE_KEYS | {
     "agent", "message_type", "thought", "action", "is_demo", "tool_call_ids", "tags",
     "thinking_blocks", "demo",
 }  # fmt: skip
 """Keys of a message of a history."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims an object with a history of SWE-agent's items, or rows with the history of a run."""
     if any(map(is_row, source.peek.objects)):
         return "rows with a trajectory of system, user and ai"
@@ -84,10 +141,10 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
     return as_list(last.get(key)), f"trajectory[{len(steps) - 1}].{key}"
 
 
-def read(source: Source) -> Iterator[Event]:
+def read_swe_agent(source: Source) -> Iterator[Event]:
     """Yields one conversation for each agent of each attempt, or for each row."""
     if any(map(is_row, source.peek.objects)):
-        yield from read_rows(source)
+        yield from read(source)
         return
     value = source.document()
     if isinstance(value, Problem):
@@ -224,7 +281,7 @@ def _conversation(
     steps: _Steps,
     problems: tuple[Problem, ...] = (),
 ) -> Conversation:
-    messages = [noted([_message(item)], item, _KEYS)[0] for _, item in items]
+    messages = [noted([_message(item)], item, _KEYS_swe_agent)[0] for _, item in items]
     has_calls = any(map(calls, messages))
     missing = {"tools"} if has_calls else set()
     if not any(item.role == "system" for item in messages):
@@ -271,7 +328,7 @@ READER = Reader(
         " with a trajectory of system, user and ai"
     ),
     evidence=("source", "files"),
-    recognise=recognise,
-    read=read,
+    recognise=_recognise,
+    read=read_swe_agent,
     splits=lambda source: rows.splits(source) and any(map(is_row, source.peek.objects)),
 )

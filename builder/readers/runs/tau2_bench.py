@@ -51,16 +51,15 @@ _KEYS = MESSAGE_KEYS | {
 """Keys of a message of a simulation."""
 
 
-def is_store(folder: Listing) -> bool:
-    """Returns whether the folder is a run with a separate file for each simulation."""
+def _is_store(folder: Listing) -> bool:
     return folder.is_dir(_SIMULATIONS) and b'"info"' in folder.first(_RUN_FILE, 1 << 12)
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a run (info and tasks), a simulation, or the folder of a run."""
     if source.peek.kind == "folder":
         runs = [member for member in source.members if member.name == _RUN_FILE]
-        return "results.json of a run, with its simulations" if any(map(recognise, runs)) else None
+        return "results.json of a run, with its simulations" if any(map(_recognise, runs)) else None
     for item in source.peek.objects[:1]:
         if "environment_info" in as_dict(item.get("info")) and "tasks" in item:
             return "a run: info.environment_info and tasks"
@@ -98,7 +97,6 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _run(source: Source) -> dict[str, Json]:
-    """Returns the object that describes a run, if the file is one."""
     value = source.document() if source.peek.kind == "json" else None
     if isinstance(value, dict) and ("info" in value or "simulations" in value):
         return value
@@ -108,7 +106,6 @@ def _run(source: Source) -> dict[str, Json]:
 def _simulations(
     source: Source, prefix: str, run: dict[str, Json], facts: _Facts, names: Counter[str]
 ) -> Iterator[Event]:
-    """Yields the conversations of a run's file, or of the file of one simulation."""
     records: Iterator[Record | Problem] = source.records()
     if run:
         source.count_records()
@@ -226,7 +223,6 @@ def _untrained(item: dict[str, Json]) -> str | None:
 
 
 def _calls(value: Json) -> list[Part]:
-    """Returns the agent's calls, whose arguments are JSON values in this format."""
     items = [item for item in as_list(value) if as_dict(item).get("requestor") != "user"]
     return [call_of(item) or Unparsed(dumps(item), "bad_call") for item in items]
 
@@ -255,7 +251,7 @@ READER = Reader(
     name="tau2-bench",
     summary="tau2-bench results: simulations with messages or ticks, in one file or in a folder",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     read=read,
-    is_store=is_store,
+    is_store=_is_store,
 )

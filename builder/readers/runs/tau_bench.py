@@ -24,7 +24,7 @@ _ENDING = "transfer_to_human_agents"
 """The tool that ends a run in both domains of the benchmark; nothing answers its result."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims runs (`traj`, `reward`, `task_id`) and few-shot rows (`messages_display` alone)."""
     for item in source.peek.objects:
         if isinstance(item.get("traj"), list) and "reward" in item and "task_id" in item:
@@ -56,7 +56,6 @@ def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _ended_by_call(messages: list[Message]) -> bool:
-    """Returns whether the last turn calls the tool that ends a run."""
     last = next((message for message in reversed(messages) if message.role != "tool"), None)
     return last is not None and any(call.name == _ENDING for call in calls(last))
 
@@ -65,6 +64,6 @@ READER = Reader(
     name="tau-bench",
     summary="tau-bench result lists: runs with task_id, reward and OpenAI messages in traj",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     read=read_each(_run, {"traj", "messages_display", "task_id", "trial"}),
 )

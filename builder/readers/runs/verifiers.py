@@ -45,7 +45,7 @@ _COLUMNS = frozenset({
 })  # fmt: skip
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims episodes (`traces`, `task`, `env`) and traces (`nodes` of sampled messages)."""
     for item in source.peek.objects:
         if isinstance(item.get("traces"), list) and {"task", "env"} <= item.keys():
@@ -277,7 +277,7 @@ READER = Reader(
     name="verifiers",
     summary="verifiers and prime-rl rollouts: episodes or traces with nodes of sampled messages",
     evidence=("source",),
-    recognise=recognise,
+    recognise=_recognise,
     read=_read,
     splits=splits,
 )

@@ -33,7 +33,7 @@ from builder.readers.toolkit.unknown_keys import noted
 P = TypeVar("P", bound=Part)
 
 _TEXTS = frozenset({"text", "input_text", "output_text"})
-MEDIA = {
+_MEDIA = {
     "image_url": "image", "image": "image", "input_image": "image",
     "input_audio": "audio", "audio": "audio", "audio_url": "audio",
     "video_url": "video", "video": "video",
@@ -183,8 +183,8 @@ def content_block(item: Json, *, harness: bool = False) -> Content:
     inside = as_dict(block.get("resource")) if kind in _RESOURCES else block
     if (kind == "text" or kind in _RESOURCES) and isinstance(inside.get("text"), str):
         return Text(as_str(inside["text"]), harness=harness)
-    if kind in _RESOURCES or kind in MEDIA:
-        return Media(MEDIA.get(kind, "file"), as_str(inside.get("mimeType")))
+    if kind in _RESOURCES or kind in _MEDIA:
+        return Media(_MEDIA.get(kind, "file"), as_str(inside.get("mimeType")))
     return unknown_part(kind or json_type(item))
 
 

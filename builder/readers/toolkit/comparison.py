@@ -56,7 +56,7 @@ def without_volatile(text: str) -> str:
 _PROMPTS = frozenset({"system", "developer"})
 _BILLING = "x-anthropic-billing-header:"
 
-MAX_DIGESTED = 16
+_MAX_DIGESTED = 16
 """Number of histories that `Marks` caches; requests of several agents may alternate in a log."""
 
 
@@ -100,7 +100,7 @@ class Marks:
     """Computes `digests`, reusing those of recent histories that the messages continue."""
 
     def __init__(self) -> None:
-        self._last: deque[_Digested] = deque(maxlen=MAX_DIGESTED)  # most recent first
+        self._last: deque[_Digested] = deque(maxlen=_MAX_DIGESTED)  # most recent first
 
     def of(self, messages: Sequence[Message], session: str = "") -> list[bytes]:
         """Returns `digests(messages, session)`."""
@@ -280,7 +280,6 @@ def lacks_calls(answer: Message, messages: Sequence[Message]) -> bool:
 
 
 def _answered(messages: Sequence[Message]) -> set[str | None]:
-    """Returns the ids of the calls whose results messages begin with."""
     results = takewhile(lambda message: message.role == "tool", messages)
     parts = (part for message in results for part in message.parts)
     return {part.call_id for part in parts if isinstance(part, ToolResult)} - {None}

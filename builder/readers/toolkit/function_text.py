@@ -23,7 +23,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import noted
 
-HEADING = "You have access to the following functions:"
+_HEADING = "You have access to the following functions:"
 """The beginning of the section on functions in a system text."""
 _CALL_FORMAT = "If you choose to call a function ONLY reply in the following format"
 _REMINDER_END = "</IMPORTANT>"
@@ -56,7 +56,7 @@ def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json,
     end of the section is removed too, since the chat template has its own. `changes` counts
     `tools_preamble`.
     """
-    start = text.find(HEADING)
+    start = text.find(_HEADING)
     first = _FUNCTION.search(text, start) if start >= 0 else None
     if first is None:
         return text, None
@@ -105,11 +105,11 @@ def _definition(name: str, body: str) -> Json:
     }
 
 
-Types = Mapping[tuple[str, str], frozenset[str]]
+_Types = Mapping[tuple[str, str], frozenset[str]]
 """The JSON types of (function, parameter); empty if the definition states none."""
 
 
-def parameter_types(definitions: tuple[Json, ...] | None) -> Types:
+def parameter_types(definitions: tuple[Json, ...] | None) -> _Types:
     """Returns the types of the parameters in the definitions, which may lack OpenAI's wrapper."""
     types: dict[tuple[str, str], frozenset[str]] = {}
     for definition in definitions or ():
@@ -131,7 +131,7 @@ def _types(schema: Json) -> frozenset[str]:
 
 def assistant_parts(
     text: str,
-    types: Types,
+    types: _Types,
     wrapped: frozenset[str] | None,
     changes: Counter[str],
 ) -> tuple[Part, ...]:
@@ -212,15 +212,15 @@ def has_function_calls(items: Iterable[Json]) -> bool:
         return False
     if any(item.get("tool_calls") or item.get("function_call") for item in messages):
         return False
-    if messages and HEADING in (text := text_of(messages[0].get("content"))):
+    if messages and _HEADING in (text := _text_of(messages[0].get("content"))):
         return take_definitions(text, Counter())[1] is not None
     return any(
-        item["role"] == "assistant" and _BARE.search(text_of(item.get("content")))
+        item["role"] == "assistant" and _BARE.search(_text_of(item.get("content")))
         for item in messages
     )
 
 
-def text_of(value: Json) -> str:
+def _text_of(value: Json) -> str:
     """Returns the text of a message's content: a string, or the texts of its parts."""
     if isinstance(value, list):
         return "".join(as_str(part, "text") for part in value)
@@ -235,7 +235,7 @@ def function_messages(
     `changes` counts `tools_preamble`.
     """
     rows = [as_dict(item) for item in items]
-    openhands = any(text_of(row.get("content")).startswith(_OPENHANDS_RESULT) for row in rows)
+    openhands = any(_text_of(row.get("content")).startswith(_OPENHANDS_RESULT) for row in rows)
     tools: tuple[Json, ...] | None = None
     messages: list[Message] = []
     for row in rows:
@@ -254,7 +254,7 @@ def function_messages(
             message = Message("tool", (ToolResult(content(value)),))
         else:
             if role == "system" and tools is None and value:
-                value, tools = take_definitions(text_of(value), changes)
+                value, tools = take_definitions(_text_of(value), changes)
             message = Message(role[:40], content(value))
         messages += noted([message], row)
     return messages, tools
@@ -268,7 +268,7 @@ def with_function_calls(
     Their values are text; the definitions say which are of another type.
     """
     messages = tuple(messages)
-    types: Types | None = None
+    types: _Types | None = None
     completed: list[Message] = []
     for message in messages:
         parts: list[Part] = []

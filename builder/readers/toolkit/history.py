@@ -233,7 +233,6 @@ def continues(old: RequestHead, new: RequestHead) -> bool:
 
 
 def _name(tool: Json) -> str:
-    """Returns the name of a definition, which OpenAI's shape has one level deeper."""
     value = as_dict(tool)
     return as_str(value.get("name")) or as_str(value, "function", "name")
 
@@ -523,7 +522,6 @@ def supply_results(
 
 
 def _remove_answered(pending: list[ToolCall], result: ToolResult) -> None:
-    """Removes the call that a result answers from the pending calls."""
     fitting: Sequence[ToolCall] = pending
     if result.call_id is not None:
         fitting = [call for call in pending if call.id in (None, result.call_id)]

@@ -14,7 +14,7 @@ from collections import Counter
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 
-MAX_DEPTH = 100
+_MAX_DEPTH = 100
 """Maximum nesting of a literal, since the scanner recurses. `jsonio` limits JSON itself."""
 
 _SPACE = re.compile(r"\s*")
@@ -86,8 +86,8 @@ def column(cell: Json, changes: Counter[str]) -> Json:
 
 def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
     """Returns the literal that begins at `at`, and the position after it. Raises JsonFault."""
-    if depth > MAX_DEPTH:
-        raise JsonFault("too_deep", f"a literal nested deeper than {MAX_DEPTH}")
+    if depth > _MAX_DEPTH:
+        raise JsonFault("too_deep", f"a literal nested deeper than {_MAX_DEPTH}")
     at = past_space(text, at)
     first = text[at : at + 1]
     if first == "{":

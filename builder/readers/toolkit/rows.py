@@ -30,7 +30,7 @@ from builder.sources.source import Record, Source
 
 # -- how a run ended according to its log ---------------------------------------------------------
 
-OUTCOME_KEYS = (
+_OUTCOME_KEYS = (
     *("benchmark", "correct", "error", "exit_status", "feedback", "is_correct", "labels", "passed"),
     *("resolved", "reward", "rewards", "score", "success"),
 )
@@ -61,13 +61,13 @@ _SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
 
 
 def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json] | None:
-    """Returns the `known` values, completed by the values of `OUTCOME_KEYS` in `places`.
+    """Returns the `known` values, completed by the values of `_OUTCOME_KEYS` in `places`.
 
     `known` has precedence, then the first place that has a value. Leaves out None, "" and empty
     lists and objects; returns None if nothing remains.
     """
     outcome = dict(known)
-    for key in OUTCOME_KEYS:
+    for key in _OUTCOME_KEYS:
         for place in places:
             if not has_content(outcome.get(key)) and key in place:
                 outcome[key] = place[key]
@@ -208,7 +208,7 @@ def _with_tags(
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
 """Reads one row: (place of the record, the row, names already used) → its events."""
 
-ReadHook = Callable[[Source], Iterator[Event]]
+_ReadHook = Callable[[Source], Iterator[Event]]
 
 
 def splits(source: Source) -> bool:
@@ -279,7 +279,7 @@ def read_objects(source: Source, row: Row, prefix: str = "") -> Iterator[Event]:
 def read_each(
     row: Callable[[str, dict[str, Json], Counter[str]], Event],
     columns: Collection[str] = frozenset(),
-) -> ReadHook:
+) -> _ReadHook:
     """Returns the `read` hook of a format with one conversation in each row (`read_rows`)."""
     return lambda source: read_rows(source, lambda *record: [row(*record)], columns)
 
@@ -295,7 +295,7 @@ def refused(source: Source, detail: str) -> Iterator[Event]:
     yield Problem("unverified_format", "file", detail, records)
 
 
-class RecordLog(Protocol):
+class _RecordLog(Protocol):
     """Reads the records of one session in order; `missing` is what its next answers lack."""
 
     missing: set[str]
@@ -305,7 +305,7 @@ class RecordLog(Protocol):
 
 
 def add_records(
-    log: RecordLog, records: Iterable[tuple[str, dict[str, Json]] | Problem]
+    log: _RecordLog, records: Iterable[tuple[str, dict[str, Json]] | Problem]
 ) -> Generator[Problem | Ignored, None, int]:
     """Adds the records of `objects` to a log; returns the number of those that it counts.
 

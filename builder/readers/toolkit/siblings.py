@@ -46,5 +46,4 @@ def _from(other: Source | None, extract: Callable[[Source], T]) -> T | None:
 def _extracted(
     extract: Callable[[Source], object], path: Path, max_record_bytes: int, changed: int
 ) -> object:
-    """Returns the result; `changed`, the time of the file's last change, is part of the key."""
     return extract(Source(path.name, path, max_record_bytes=max_record_bytes))

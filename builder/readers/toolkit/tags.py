@@ -21,9 +21,9 @@ from builder.readers.toolkit.narrow import as_dict, as_str, is_json, name_or_non
 MAX_CLOSINGS = 8
 """Maximum number of closing tags to try for one call, whose strings may contain such tags."""
 
-LINE_INDENT = 80
+_LINE_INDENT = 80
 """Maximum indentation of a tag that begins a line, in characters."""
-LONGEST_SENTENCE = 1000
+_LONGEST_SENTENCE = 1000
 """Maximum distance from a tag pair to the ends of the sentence that names it, in characters."""
 
 FUNCTIONCALL = "<functioncall>"
@@ -105,7 +105,7 @@ def assistant_parts(
     while tag := opening.search(text, at):
         is_call = tag[1] == "tool_call"
         closed = tag.end() <= last_end[tag[1]]
-        before = text[max(words_from, tag.start() - LINE_INDENT) : tag.start()].rstrip(" \t")
+        before = text[max(words_from, tag.start() - _LINE_INDENT) : tag.start()].rstrip(" \t")
         begins_line = not before or before.endswith("\n")
         if is_call:
             block = _call(text, tag.end(), begins_line, closed, changes)
@@ -269,7 +269,7 @@ def _mention_spans(text: str) -> list[tuple[int, int]]:
     """Returns the spans of the sentences that name an empty pair of tags."""
     spans = []
     for mention in _MENTION.finditer(text):
-        limit = min(len(text), mention.end() + LONGEST_SENTENCE)
+        limit = min(len(text), mention.end() + _LONGEST_SENTENCE)
         end = _SENTENCE_END.search(text, mention.end(), limit)
         assert end is not None
         spans.append((_sentence_start(text, mention.start()), past_space(text, end.end())))
@@ -278,7 +278,7 @@ def _mention_spans(text: str) -> list[tuple[int, int]]:
 
 def _sentence_start(text: str, at: int) -> int:
     """Returns where the sentence at `at` begins: after a newline, or a mark and a space."""
-    limit = max(0, at - LONGEST_SENTENCE)
+    limit = max(0, at - _LONGEST_SENTENCE)
     marks = [text.rfind(mark, limit, at) + 2 for mark in (". ", ": ", "! ", "? ")]
     return max(limit, text.rfind("\n", limit, at) + 1, *(mark for mark in marks if mark > 1))
 

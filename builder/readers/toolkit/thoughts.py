@@ -51,7 +51,6 @@ def thought_in_text(text: str) -> tuple[str, str] | None:
 
 
 def _ends(head: str, rest: str) -> bool:
-    """Returns whether the closing tag between two texts ends a thought."""
     line = head.rpartition("\n")[2].strip()
     if head.count("```") % 2 or head.endswith(_QUOTES):
         return False

@@ -72,7 +72,7 @@ def decoded(definition: Json, changes: Counter[str]) -> Json:
     return {**definition, **found} if found else definition
 
 
-SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+_SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
 _TYPE_NAMES = {
     "str": "string", "text": "string", "char": "string", "byte": "string", "bytes": "string",
@@ -200,7 +200,7 @@ def _map_types(schema: Json) -> Json:
 
 def _map_type(value: Json) -> dict[str, Json]:
     """Returns `type`, and `items` if the name includes them, for a logged type name."""
-    if not isinstance(value, str) or value in SCHEMA_TYPES:
+    if not isinstance(value, str) or value in _SCHEMA_TYPES:
         return {"type": value}
     head = _TYPE_HEAD.match(value)
     name = head[1].lower() if head else ""
@@ -209,7 +209,7 @@ def _map_type(value: Json) -> dict[str, Json]:
         return {}
     if name in ("optional", "union") and inner:
         return _map_type(inner.split(",")[0].strip())
-    if name in SCHEMA_TYPES:
+    if name in _SCHEMA_TYPES:
         return {"type": name}
     kind = _TYPE_NAMES.get(name)
     if kind is None:
@@ -226,7 +226,7 @@ def is_type_name(value: Json) -> bool:
     head = _TYPE_HEAD.match(value)
     name = head[1].lower() if head else ""
     is_whole = head is not None and value[head.end() :].strip(" ,").lower() in ("", "optional")
-    return is_whole and (name in SCHEMA_TYPES or name in _TYPE_NAMES or name in _ANY)
+    return is_whole and (name in _SCHEMA_TYPES or name in _TYPE_NAMES or name in _ANY)
 
 
 def object_schema(properties: dict[str, Json], required: Sequence[str]) -> dict[str, Json]:

@@ -30,16 +30,16 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, u
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
 from builder.sources.source import Source
 
-UNKNOWN_KEY = "unknown_key:"
+_UNKNOWN_KEY = "unknown_key:"
 """The beginning of the code of a key; the rest is its name."""
 UNKNOWN_COLUMN = "unknown_column:"
 """The beginning of the code of a column; the rest is its name."""
 
-LONG = 20
+_LONG = 20
 """A text without a space that is no longer is an id, a name or a state."""
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]{4}")
 """Words of scripts that put no spaces between words."""
-MAX_DEPTH = 8
+_MAX_DEPTH = 8
 """Maximum depth at which text is looked for in the value of an unknown key."""
 _NAME = re.compile(r"[\w.:/+=%~@-]*|\d{4}-\d\d-\d\d \d\d:\d\d[\d:.+ A-Z]*", re.ASCII)
 """An id, a path, an address, encoded bytes or a time, which are no words."""
@@ -298,7 +298,7 @@ def unknown_names(value: Mapping[str, Json], known: Collection[str]) -> tuple[st
 
 def unknown_key(name: str) -> str:
     """Returns the code of an unknown key."""
-    return unknown_code(name).replace("unknown:", UNKNOWN_KEY, 1)
+    return unknown_code(name).replace("unknown:", _UNKNOWN_KEY, 1)
 
 
 def count_columns(
@@ -317,9 +317,9 @@ def has_words(item: Json, depth: int = 0) -> bool:
     """Returns whether a value contains text in a language, not only ids, names and numbers."""
     if isinstance(item, str):
         text = item.strip()
-        is_long = len(text) > LONG or " " in text or _UNSPACED.search(text) is not None
+        is_long = len(text) > _LONG or " " in text or _UNSPACED.search(text) is not None
         return is_long and _NAME.fullmatch(text) is None
-    if not isinstance(item, list | dict) or depth > MAX_DEPTH:
+    if not isinstance(item, list | dict) or depth > _MAX_DEPTH:
         return False
     inner: Sequence[Json] = item if isinstance(item, list) else [*item.values()]
     return any(has_words(one, depth + 1) for one in inner)
@@ -364,8 +364,8 @@ def unknown_message(kind: Json) -> Message:
 # -- text under unknown keys of every record, declared in readers/keys/NAME.toml ------------------
 
 MAX_NAMES = 16
-"""Maximum number of unknown keys of a conversation that are named; `OTHERS` counts the rest."""
-OTHERS = "*"
+"""Maximum number of unknown keys of a conversation that are named; `_OTHERS` counts the rest."""
+_OTHERS = "*"
 _SHOWN_NAME = re.compile(r"(?!.*\d{4})[A-Za-z_$@][\w$.@:/-]{0,39}", re.ASCII)
 """A name that a program gave. Ids, paths and addresses that are keys are data, and not shown."""
 _RANGE = re.compile(
@@ -448,14 +448,12 @@ class KnownKeys:
 
 
 def _text_at(value: Json, path: str) -> str:
-    """Returns the text at a path of keys (`payload.type`), or ""."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def _names(listed: str | list[str]) -> frozenset[str]:
-    """Returns the names in a text that separates them by spaces, or in a list."""
     return frozenset(listed.split() if isinstance(listed, str) else listed)
 
 
@@ -476,7 +474,7 @@ class _Unknown:
 
 
 @dataclass(slots=True)
-class KeyWatch:
+class _KeyWatch:
     """Looks at the records of a source; names their unknown keys in its conversations.
 
     `is_split`: each record is a conversation of its own. Other sources may have items
@@ -561,20 +559,20 @@ def _with_names(conversation: Conversation, names: list[str]) -> Conversation:
 
 
 def counted_names(names: Iterable[str]) -> dict[str, int]:
-    """Returns how often each name occurs; those that cannot be shown are counted as `OTHERS`."""
+    """Returns how often each name occurs; those that cannot be shown are counted as `_OTHERS`."""
     counts = Counter(names)
     shown = [name for name in counts if _SHOWN_NAME.fullmatch(name)][:MAX_NAMES]
     found: Counter[str] = Counter()
     for name, count in counts.items():
-        found[name if name in shown else OTHERS] += count
+        found[name if name in shown else _OTHERS] += count
     return dict(found)
 
 
-def watch(source: Source, keys: KnownKeys | None, *, is_split: bool) -> KeyWatch | None:
+def watch(source: Source, keys: KnownKeys | None, *, is_split: bool) -> _KeyWatch | None:
     """Has the records of a source and its members looked at; None if no keys are declared."""
     if keys is None:
         return None
-    key_watch = KeyWatch(keys, is_split=is_split)
+    key_watch = _KeyWatch(keys, is_split=is_split)
     for one in (source, *source.members):
         one.watch = key_watch
     return key_watch

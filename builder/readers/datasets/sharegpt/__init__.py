@@ -1,1 +1,0 @@
-"""ShareGPT rows."""

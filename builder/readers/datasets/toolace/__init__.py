@@ -1,1 +1,0 @@
-"""ToolACE rows."""
