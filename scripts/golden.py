@@ -5,7 +5,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support.logs.described import describe
 
 from builder.qwen3.tokenizer import load
 from builder.readers import readers
@@ -15,6 +14,7 @@ TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
 from support.logs.cases import case_sources, rendered  # noqa: E402 - a module of the tests
+from support.logs.described import describe  # noqa: E402 - as above
 
 
 def main() -> None:
