@@ -5,7 +5,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-
 from builder.qwen3.tokenizer import load
 from builder.readers import readers
 from builder.testing import check_reader
