@@ -8,7 +8,7 @@ from builder.codes import code_texts, code_words
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.rejects import Reject
 from builder.keys import keys_of
-from builder.output.manifest import FindingEntry, Manifest, RunEntry, WitnessEntry
+from builder.output.manifest import FindingEntry, Manifest, RunEntry
 
 PAGE = Path(__file__).parent.parent / "docs" / "output.md"
 BEGIN, END = "<!-- table: {} -->\n", "<!-- end -->\n"
@@ -41,7 +41,6 @@ TABLES = {
     "codes": "".join(codes_table()),
     "words": "".join(words_table()),
     "manifest": "".join(keys_table(Manifest)),
-    "witness": "".join(keys_table(WitnessEntry)),
     "finding": "".join(keys_table(FindingEntry)),
     "run": "".join(keys_table(RunEntry)),
 }

@@ -269,7 +269,6 @@ def test_a_view_is_served_while_its_block_runs(built):
         (lambda: builder.Config(nam="x"), "Config: 'nam': no such key, did you mean 'name'"),
         (lambda: builder.Config(normalize={"units": "x"}), "Config: normalize.units: unknown key"),
         (lambda: builder.Config(name=3), "Config: name: must be text"),
-        (lambda: builder.verify_dataset([ROW], witness_share=7), "must be a share from 0 to 1"),
         (lambda: builder.verify_dataset([ROW], masks="trl2"), "^masks 'trl2': .* mean 'trl'"),
         (lambda: builder.export_dataset([ROW], "opena", "o"), "^to 'opena': .* mean 'openai'"),
         (lambda: builder.inspect_log([ROW], index=9), "^index 9: there is 1 conversation"),

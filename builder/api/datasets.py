@@ -67,9 +67,6 @@ def verify_dataset(
     unit: str | None = None,
     as_loaded: bool = False,
     masks: Sequence[str] = (),
-    witnesses: Sequence[str] = (),
-    witness_share: float = 1.0,
-    replay: Sequence[str] = (),
     workers: int = 1,
     on_report: Callable[[LineReport], object] = ignore,
 ) -> Summary:
@@ -79,11 +76,9 @@ def verify_dataset(
     `chat_template` is the file or the sha256 of another template than the tokenizer's. `unit` None:
     the one in meta/, else conversation. `as_loaded` also compares the rows that
     `datasets` loads; `masks` names trainers (or "all") whose default masks are compared, for
-    `summary.masks`; `witnesses` names engines that are asked about each proven sample, or about a
-    `witness_share` of them, `replay` servers whose parsers may change a turn before it is history
-    (docs/verify.md). `on_report` is called with each row's report, in order. Raises UsageError if
-    there is no such dataset or tokenizer. The options of the chat template are those of the
-    dataset's manifest, unless the tokenizer's name has some.
+    `summary.masks` (docs/verify.md). `on_report` is called with each row's report, in order. The
+    options of the chat template are those of the dataset's manifest, unless the tokenizer's name
+    has some. Raises UsageError if there is no such dataset or tokenizer.
     """
     from functools import partial
 
@@ -96,23 +91,16 @@ def verify_dataset(
     from builder.verify.options import VerifyOptions
     from builder.verify.summary import Summary
     from builder.verify.verifier import verifier_for
-    from builder.verify.witnesses.count import Examination, witness_for, witnesses_named
-    from builder.verify.witnesses.replay import servers_named
 
     if unit is not None and unit not in get_args(Unit):
         raise UsageError(f"unit: must be one of {', '.join(get_args(Unit))}, found {unit!r}")
     trainers = mask_counts.trainers_named(masks)
     examine: Any = partial(mask_counts.compared, tuple(trainers)) if trainers else None
-    engines, servers = tuple(witnesses_named(witnesses)), tuple(servers_named(replay))
-    if engines or servers:
-        examine = Examination(engines, servers, examine, witness_share)
     summary = Summary()
     chosen = given_options(VerifyOptions, options)
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         verifier = verifier_for(tokenizer_of(manifest, tokenizer, chat_template), chosen)
-        for name in engines:
-            _ = witness_for(name, verifier.target.reference)  # if it is missing, says so at once
         if workers == 1 and are_large([expand_home(path)]):
             verifier.target.expect_much()
         for report in verify_dataset(path, verifier, unit, workers, examine):

@@ -47,7 +47,6 @@ from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.copies import is_remote
 from builder.sources.source import Source
 from builder.text import counted
-from builder.verify.witnesses.count import witness_for
 
 # Estimates from a part of the input how much text a training unit will write.
 
@@ -158,10 +157,7 @@ def build(
     if target.missing:
         warn(target.missing)
     tasks, unreadable = plan(config, target, out)
-    # A missing tokenizer or witness is reported before the work begins.
-    evaluation_sets(config.audit.options.sets)
-    for name in config.verify.witnesses.witness:
-        _ = witness_for(name, config.verify.target)
+    evaluation_sets(config.audit.options.sets)  # a missing one is reported before the work begins
     chosen = config.select.review
     review = read_review(chosen.located) if chosen is not None else None
     if config.normalize.unit != "conversation":

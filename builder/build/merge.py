@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -37,7 +37,6 @@ from builder.qwen3.written import written_style
 from builder.sample import Sample
 from builder.select.splits import session_digest
 from builder.select.table import ConversationEntry, SampleEntry
-from builder.verify.options import WitnessOptions
 
 _DECIDED = ("normalize", "train", "verify", "limits")
 """Sections of the configuration that affect the rows: they must be equal in all folders."""
@@ -118,7 +117,7 @@ def _config(folders: Sequence[_BuiltFolder], config: Config) -> Config:
     first = folders[0]
     for other in folders[1:]:
         for section in _DECIDED:
-            one, two = (_deciding(item, section) for item in (first, other))
+            one, two = (item.manifest.config.get(section) for item in (first, other))
             if one != two:
                 raise UsageError(
                     f"merge: {first.name} and {other.name} were built with different options:"
@@ -130,24 +129,12 @@ def _config(folders: Sequence[_BuiltFolder], config: Config) -> Config:
         base,
         name=config.name,
         inputs=(),
-        verify=replace(base.verify, witnesses=WitnessOptions()),
         audit=audit,
         split=config.split,
         mix=config.mix,
         select=config.select,
         output=config.output,
     )
-
-
-def _deciding(folder: _BuiltFolder, section: str) -> Json:
-    """Returns a section without the options that do not affect the rows."""
-    options = folder.manifest.config.get(section)
-    if section != "verify" or not isinstance(options, dict):
-        return options
-    return {name: value for name, value in options.items() if name not in _OF_WITNESSES}
-
-
-_OF_WITNESSES = frozenset(item.name for item in fields(WitnessOptions))
 
 
 def _difference(section: str, first: Json, second: Json) -> str:

@@ -41,7 +41,6 @@ from builder.output.manifest import (
     PairsEntry,
     RunEntry,
     TokenizerEntry,
-    WitnessEntry,
 )
 from builder.parallel.pool import (
     OpenPool,
@@ -66,7 +65,6 @@ from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.culprits import culprits
 from builder.verify.summary import LineReport
-from builder.verify.witnesses.written import ask
 
 # Finds the samples that `datasets` does not give back, so that a build can leave them out.
 
@@ -271,18 +269,6 @@ def publish(
             if not more:
                 break
             changed |= more
-        if built.ledger.samples and config.verify.witnesses.witness:
-            run.phase("witnesses", None)
-            built.witnesses = ask(
-                built.writer.folder,
-                config.verify.target,
-                config.verify.options,
-                config.verify.witnesses,
-                config.split.seed,
-                workers=workers,
-                open_pool=run.pool,
-            )
-            about = replace(about, witnesses=tuple(_witnesses(built, config)))
         for path, picture in pictures(audited).items():
             built.writer.write(path, [picture])
         if built.ledger.samples or not built.judged:  # else the conditions are met by nothing
@@ -370,19 +356,6 @@ def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
         template_options=dict(target.options),
         missing=target.missing,
     )
-
-
-def _witnesses(built: BuildResult, config: Config) -> Iterator[WitnessEntry]:
-    for name, item in built.witnesses.items():
-        yield WitnessEntry(
-            name=name,
-            version=item.version,
-            share=config.verify.witnesses.witness_share,
-            seed=config.split.seed,
-            asked=item.agreed + item.differs,
-            agreed=item.agreed,
-            not_asked=dict(sorted(item.not_asked.items())),
-        )
 
 
 def _is_publishable(built: BuildResult, out: Path) -> bool:

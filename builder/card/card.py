@@ -13,7 +13,7 @@ import yaml
 
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
-from builder.card.context import context, parity, recorded, trained, witnesses
+from builder.card.context import context, parity, recorded, trained
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.result import BuildResult
@@ -246,7 +246,6 @@ def _proof(target: Target, config: Config, built: BuildResult) -> str:
         ("tokenizer", Code(str(without_folders(config.verify.tokenizer.published)))),
         ("chat template", Code(target.template_name)),
         ("its sha256", Code(target.template_sha256)),
-        *witnesses(built, config),
     ]
     return "\n".join(["## Verification", "", _PROOF, "", *table(("", ""), rows)])
 

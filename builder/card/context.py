@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from builder.audit.result import Audit
-from builder.card.markdown import Cell, Code, plain, table
+from builder.card.markdown import Code, table
 from builder.card.result import BuildResult
-from builder.config import Config
 from builder.conversation import LEVEL_MEANINGS, LEVELS, MISSING
 from builder.dataset.meta import EQUAL
 from builder.ledger import ranked
 from builder.normalize.options import Unit
 from builder.text import number
-from builder.verify.witnesses.count import result
 
 _SHOWN = 50
 """Rows of the table of codes: inputs that are datasets may contain any codes."""
@@ -90,12 +88,3 @@ def trained(audit: Audit | None) -> Iterator[tuple[str, str]]:
     for mode, count in audit.facts.parity.items():
         title = f"trained turns that match {mode} inference"
         yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"
-
-
-def witnesses(built: BuildResult, config: Config) -> Iterator[tuple[str, Cell]]:
-    """Yields a table row for each engine that was asked about the samples."""
-    share = config.verify.witnesses.witness_share
-    drawn = f", asked about a share of {share:g}, seed {config.split.seed}" if share < 1 else ""
-    for name, item in built.witnesses.items():
-        version = f"; {item.version}" if item.version else ""
-        yield f"witness {name}", plain(f"{result(item)}{drawn}{version}", 400)

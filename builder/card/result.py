@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from builder.audit.result import Audit
@@ -16,7 +16,6 @@ from builder.output.folder import Writer
 from builder.report.judgement import Judgement, verdict_on
 from builder.report.remedy import Advice
 from builder.verify.summary import LineReport
-from builder.verify.witnesses.count import Testimony
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,7 +56,6 @@ class BuildResult:
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret
-    witnesses        what other engines make of the samples, by their names
     """
 
     writer: Writer
@@ -89,7 +87,6 @@ class BuildResult:
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     without_secrets: dict[str, bytearray] = field(default_factory=dict)
-    witnesses: Mapping[str, Testimony] = field(default_factory=dict)
 
     @property
     def samples(self) -> Iterator[dict[str, Json]]:

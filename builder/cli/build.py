@@ -48,7 +48,6 @@ from builder.report.judgement import Judgement, verdict_on, worst
 from builder.report.remedy import Advice
 from builder.sources.store import is_url, local_path
 from builder.text import counted
-from builder.verify.witnesses.count import lines
 
 
 @command(verbose=True)
@@ -213,8 +212,7 @@ def summarise(
             warn(f"and {rejected - MAX_REJECTS} more")
         warn(f"no sample could be built: {where}")
         return 1
-    differs = any(item.differs for item in built.witnesses.values())
-    return 1 if built.bugs or (strict and (rejected or built.changed_by_loader or differs)) else 0
+    return 1 if built.bugs or (strict and (rejected or built.changed_by_loader)) else 0
 
 
 def _print(
@@ -353,7 +351,6 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
         yield f"{thinking:,} of {turns} {'has' if thinking == 1 else 'have'} a thought"
     yield from _splits(built, config)
     yield from _recorded(built)
-    yield from map(escaped, lines(built.witnesses))
     if verbose:
         yield from _details(built)
 

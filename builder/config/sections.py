@@ -22,7 +22,7 @@ from builder.scrub.options import ScrubOptions
 from builder.select.conditions import SelectOptions
 from builder.select.splits import SplitOptions
 from builder.sources.store import is_url
-from builder.verify.options import VerifyOptions, WitnessOptions
+from builder.verify.options import VerifyOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,6 @@ class VerifySection:
     chat_template: UserPath | None = None
     template: Mapping[str, Scalar] = field(default_factory=dict)
     options: VerifyOptions = field(default_factory=VerifyOptions, metadata=INLINE)
-    witnesses: WitnessOptions = field(default_factory=WitnessOptions, metadata=INLINE)
 
     @property
     def target(self) -> str:

@@ -136,21 +136,6 @@ def _number(value: Json) -> float:
 
 
 _NUMBER = Kind("number", _number)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WitnessEntry:
-    """What another engine makes of the samples."""
-
-    name: str = key(TEXT, "name of the engine (docs/verify.md)")
-    version: str = key(TEXT, "its version")
-    share: float = key(_NUMBER, "`verify.witness_share`: the share of the samples that was drawn")
-    seed: int = key(COUNT, "`split.seed`, with which they were drawn")
-    asked: int = key(COUNT, "samples that it was asked about")
-    agreed: int = key(COUNT, "samples that it renders or reads as they are meant")
-    not_asked: Mapping[str, int] = key(COUNTS, "drawn samples that it cannot be asked about")
-
-
 _REPORTED = "report"
 _AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
 _GATE = Kind("text", lambda value: value if isinstance(value, str) and value else _REPORTED)
@@ -228,9 +213,6 @@ class Manifest:
     tokenizer: TokenizerEntry = key(one(TokenizerEntry), "what the samples were verified against")
     ledger: Ledger | None = key(
         _LEDGER, "what became of every record, conversation, sample and call"
-    )
-    witnesses: tuple[WitnessEntry, ...] = key(
-        each(WitnessEntry), "what other engines make of the samples", optional=True
     )
     preferences: PairsEntry = key(one(PairsEntry), "counts of preference pairs")
     context: ContextEntry = key(

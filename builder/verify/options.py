@@ -47,17 +47,3 @@ class VerifyOptions:
     def __post_init__(self) -> None:
         """Raises UsageError for a value that is none of the field's."""
         check_values(self)
-
-
-WitnessName = Literal["llama.cpp", "sglang", "transformers", "xgrammar"]
-
-
-@dataclass(frozen=True, slots=True)
-class WitnessOptions:
-    """Which other engines a build asks about its samples, and about which share of them.
-
-    The samples are drawn by their ids and `split.seed`.
-    """
-
-    witness: tuple[WitnessName, ...] = ()
-    witness_share: float = 1.0

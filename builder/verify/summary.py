@@ -36,7 +36,7 @@ class Summary:
 
     `turns` counts the target turns, `parity` those in parity, by mode; `forms` counts the converted
     rows, by their form, `changes` the changes of the conversion. `masks` are the sums of what an
-    `Examine` returned: masks of trainers, and what witnesses found.
+    `Examine` returned.
     """
 
     samples: int = 0

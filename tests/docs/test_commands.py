@@ -56,7 +56,7 @@ STAND_INS = {
     " --engine ray": "",
     "~/": "{here}/home/",
 }
-"""Replacements for what a test lacks: an account, a Hub model, a store, a shell, witnesses."""
+"""Replacements for what a test lacks: an account, a Hub model, a store, a shell."""
 
 OTHER_PROGRAMS = {"scripts/quickstart.sh", "scripts/test.sh", "pip", "uvx", "python", "trl", "hf"}
 """Programs other than `builder` on the pages; CI runs the two scripts."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.templates.published import VLLM, package, text_of
 from support.templates.targets import automatic, with_template
 from support.templates.vllm_parsers import read
+from support.templates.witnesses import calls_fault, is_same, replayed
 
 from builder.conversation import Json
 from builder.jsonio import dumps
@@ -19,8 +20,6 @@ from builder.qwen3.flatten import flat_turn
 from builder.qwen3.tokenizer import target_for
 from builder.qwen3.xml_calls import XML_JSON, XML_PYTHON
 from builder.sample import Call, Turn
-from builder.verify.witnesses.case import calls_fault, is_same
-from builder.verify.witnesses.replay import replayed
 
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 typed = st.sampled_from(TYPES).map(lambda name: {"type": name})

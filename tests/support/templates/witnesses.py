@@ -1,48 +1,112 @@
-"""Implements the witnesses: llama.cpp's template engine, and three readers of calls.
+"""Other engines as witnesses: llama.cpp's template engine, and three readers of calls.
 
-Each is a package that is imported when it is asked for (the extra `witness`).
+Each is a package that is imported when it is asked for; scripts/conformance.sh installs all.
 """
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from builder.conversation import Json
-from builder.distribution import install_line
+import pytest
+
 from builder.jsonio import loads
-from builder.problem import OptionError
-from builder.qwen3.dialect import Signatures, signatures
+from builder.qwen3.dialect import signatures
+from builder.qwen3.parse import to_dialogue
+from builder.qwen3.sent_back import sent_back
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
+from builder.sample import Call, Dialogue, Sample, Turn
 from builder.verify.schemas import BrokenSchemaFault, violations
-from builder.verify.witnesses.case import Case, NotAskedError, Witness, calls_fault
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A trained turn as a model would write it, and what it means.
+
+    prefix    the rendering up to the end of the generation prompt
+    response  what follows, without the marker that ends the turn
+    turn      what it means
+    """
+
+    prefix: str
+    response: str
+    turn: Turn
+
+    @property
+    def body(self):
+        """The response after its thought, as a server's parser of calls gets it."""
+        return self.response.rpartition("</think>")[2].lstrip("\n")
+
+    @property
+    def meant(self):
+        """The calls: (name, arguments)."""
+        return [(call.name, call.arguments) for call in self.turn.calls]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A proven sample: its rendering, its structured form and its trained turns."""
+
+    target: Target
+    sample: Sample
+    text: str
+    dialogue: Dialogue
+    generated: tuple[Generated, ...]
+
+
+class NotAskedError(ValueError):
+    """A sample that the engine cannot be asked about, with the reason."""
+
+
+def case_of(sample, text, spans, target):
+    """Returns the case of a proven sample; `spans` are those of its trained turns."""
+    style = target.style
+    dialogue = to_dialogue(sample, style)
+    answers = [turn for turn in dialogue.turns if turn.role == "assistant"]
+    generated = []
+    for start, end in spans:
+        ordinal = text.count(style.assistant, 0, start) - 1
+        response = text[start:end].removesuffix(style.markers.end)
+        generated.append(Generated(text[:start], response, answers[ordinal]))
+    return Case(target, sample, text, dialogue, tuple(generated))
+
+
+def is_same(one, two):
+    """Returns whether two values are equal as JSON: true is not 1, the order of keys is none."""
+    if isinstance(one, bool) or isinstance(two, bool):
+        return one is two
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(is_same, one, two))
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(is_same(one[key], two[key]) for key in one)
+    return one == two
+
+
+def calls_fault(meant, read):
+    """Returns how the calls that an engine read differ from those that are meant, or None."""
+    if len(meant) != len(read):
+        return f"{len(read)} calls read, {len(meant)} meant"
+    for (name, arguments), (other, values) in zip(meant, read, strict=True):
+        if name != other:
+            return f"the call {name[:40]!r} is read as {other[:40]!r}"
+        if not is_same(arguments, values):
+            return f"{name[:40]}: the arguments are read as {str(values)[:120]}"
+    return None
+
+
+def replayed(server, turn, style):
+    """Returns a turn as the template renders it after it has been parsed and sent back."""
+    if not turn.calls:
+        return turn
+    calls = tuple(Call.of(call.name, call.arguments) for call in turn.calls)
+    return replace(sent_back(server, turn, style), calls=calls)
+
 
 LONGEST = 1 << 16
 """Code points of the longest rendering: llama.cpp as WASM takes seconds for longer ones."""
-
-_INSTALLS = {
-    "llama.cpp": install_line("witness"),
-    "sglang": (
-        "pip install --no-deps llm-router-utils && pip install openai partial-json-parser msgspec"
-        " pydantic mistral-common (it pins an older transformers)"
-    ),
-    "xgrammar": "pip install xgrammar (it needs torch)",
-    "transformers": "pip install 'transformers>=5.13'",
-}
-
-
-def _module(witness: str, name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise OptionError(
-            "witnesses", f" {witness}: not installed ({error}): {_INSTALLS[witness]}"
-        ) from None
 
 
 class LlamaCpp:
@@ -50,15 +114,15 @@ class LlamaCpp:
 
     name = "llama.cpp"
 
-    def __init__(self, target: Target) -> None:
-        module = _module(self.name, "ggufdoctor.engines.llamacpp_engine")
+    def __init__(self, target):
+        module = import_module("ggufdoctor.engines.llamacpp_engine")
         self._engine = module.LlamaCppEngine()
         if not self._engine.available:
-            raise OptionError("witnesses", f" {self.name}: {self._engine.unavailable_reason}")
+            pytest.skip(self._engine.unavailable_reason)
         self.version = f"build {self._engine.version}, ggufdoctor {version('ggufdoctor')}"
         self._target = target
 
-    def fault(self, case: Case) -> str | None:
+    def fault(self, case):
         """Returns the first place where its rendering differs."""
         if len(case.text) > LONGEST:
             raise NotAskedError(f"more than {LONGEST} code points")
@@ -74,7 +138,7 @@ class LlamaCpp:
         return None if rendered.text == case.text else _first(rendered.text, case.text)
 
 
-def _first(rendered: str, text: str) -> str:
+def _first(rendered, text):
     pairs = enumerate(zip(rendered, text, strict=False))
     at = next((at for at, (one, two) in pairs if one != two), min(len(rendered), len(text)))
     return f"offset {at}: {rendered[at : at + 40]!r} instead of {text[at : at + 40]!r}"
@@ -85,19 +149,19 @@ class Sglang:
 
     name = "sglang"
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target):
         base = "llm_router_utils.sglang.srt"
         is_json = target.style.dialect.plain
         kind, made = (
             ("qwen25", "Qwen25Detector") if is_json else ("qwen3_coder", "Qwen3CoderDetector")
         )
-        detector = _module(self.name, f"{base}.function_call.{kind}_detector")
-        self._tool = _module(self.name, f"{base}.entrypoints.openai.protocol").Tool
-        self._detector: Callable[[], Any] = getattr(detector, made)
+        detector = import_module(f"{base}.function_call.{kind}_detector")
+        self._tool = import_module(f"{base}.entrypoints.openai.protocol").Tool
+        self._detector = getattr(detector, made)
         logging.getLogger(f"{base}.function_call").setLevel(logging.CRITICAL)
         self.version = f"llm-router-utils {version('llm-router-utils')}"
 
-    def fault(self, case: Case) -> str | None:
+    def fault(self, case):
         """Returns the first call that is read differently."""
         for item in case.generated:
             read = self.read(item.body, case.sample.tools)
@@ -108,7 +172,7 @@ class Sglang:
                 return f"the text is read as {read.normal_text[:80]!r}"
         return None
 
-    def read(self, text: str, definitions: Sequence[Json]) -> Any:
+    def read(self, text, definitions):
         """Returns what its parser makes of a model's text: `normal_text` and `calls`."""
         tools = [self._tool.model_validate(item) for item in definitions]
         return self._detector().detect_and_parse(text, tools)
@@ -141,7 +205,7 @@ class Transformers:
 
     name = "transformers"
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target):
         self._target = target
         self.version = f"transformers {version('transformers')}"
         end = target.style.markers.end
@@ -156,10 +220,8 @@ class Transformers:
                 "content": {"close_pattern": rf"\n*(?=<tool_call>)|{stop}", "content": "text"},
             },
         }
-        if not hasattr(target.tokenizer, "parse_response"):
-            raise OptionError("witnesses", f" {self.name}: too old: {_INSTALLS[self.name]}")
 
-    def fault(self, case: Case) -> str | None:
+    def fault(self, case):
         """Returns the first call that is read differently."""
         tools: Any = list(case.sample.tools) or None
         end = self._target.style.markers.end
@@ -179,7 +241,7 @@ class Transformers:
         return None
 
 
-def _function(call: Mapping[str, Any]) -> tuple[str, Json]:
+def _function(call):
     function = call.get("function", call)
     return str(function.get("name")), function.get("arguments")
 
@@ -189,15 +251,15 @@ class XGrammar:
 
     name = "xgrammar"
 
-    def __init__(self, target: Target) -> None:
-        self._xgrammar = _module(self.name, "xgrammar")
+    def __init__(self, target):
+        self._xgrammar = import_module("xgrammar")
         self.version = f"xgrammar {version('xgrammar')}"
         self._model = "qwen_3" if target.style.dialect.plain else "qwen_3_5"
         info = self._xgrammar.TokenizerInfo([])
         self._compiler = self._xgrammar.GrammarCompiler(info, cache_enabled=False)
         self._grammar = lru_cache(maxsize=64)(self._compiled)
 
-    def _compiled(self, definitions: tuple[str, ...]) -> Any:
+    def _compiled(self, definitions):
         tag = self._xgrammar.get_model_structural_tag(
             self._model,
             [loads(text) for text in definitions],
@@ -207,7 +269,7 @@ class XGrammar:
         )
         return self._compiler.compile_structural_tag(tag)
 
-    def fault(self, case: Case) -> str | None:
+    def fault(self, case):
         """Returns the first turn that its grammar would not let a model write."""
         tools: Any = case.sample.tools
         defined = zip(tools, case.sample.definitions, strict=True)
@@ -232,7 +294,7 @@ class XGrammar:
         return None
 
 
-def _difference(meant: Sequence[tuple[str, Json]], known: Signatures) -> str | None:
+def _difference(meant, known):
     """Returns what its grammar for XML calls is known to refuse of these, or None.
 
     docs/differences.md says why the template's text is right.
@@ -246,12 +308,12 @@ def _difference(meant: Sequence[tuple[str, Json]], known: Signatures) -> str | N
     return None
 
 
-def _is_open(schema: Json) -> bool:
+def _is_open(schema):
     """Returns whether a schema is that of an array, and says nothing about its elements."""
     return isinstance(schema, dict) and schema.get("type") == "array" and "items" not in schema
 
 
-def _against_schema(definition: str | None, arguments: dict[str, Json]) -> None:
+def _against_schema(definition, arguments):
     """Raises NotAskedError for arguments that violate their schema, which a grammar enforces."""
     try:
         if definition is not None and list(violations(definition, arguments)):
@@ -260,7 +322,5 @@ def _against_schema(definition: str | None, arguments: dict[str, Json]) -> None:
         raise NotAskedError("the schema is broken") from None
 
 
-WITNESSES: Mapping[str, Callable[[Target], Witness]] = {
-    made.name: made for made in (LlamaCpp, Sglang, Transformers, XGrammar)
-}
+WITNESSES = {made.name: made for made in (LlamaCpp, Sglang, Transformers, XGrammar)}
 """{name: makes the witness for a target; raises UsageError if it is not installed}."""

@@ -1,1 +1,0 @@
-"""Asks other engines about proven samples: do they render and read them as we do?"""
