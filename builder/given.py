@@ -343,18 +343,22 @@ def _file(path: str | os.PathLike[str], name: str) -> Path:
     return expand_home(written)
 
 
-def given_mapping(mapping: object) -> MappingSpec | str:
+def given_mapping(mapping: object, *, built: bool = False) -> MappingSpec | str:
     """Returns the path of a mapping file as text, or the mapping that a caller passed.
 
-    Raises UsageError for anything else, and for a wrong key or path.
+    Raises UsageError for anything else, for a wrong key or path, and for a proposal with open
+    questions that is to be `built`.
     """
     from builder.config.load import parse_mapping, read_mapping  # noqa: PLC0415 - heavy
+    from builder.readers.mapping.spec import refuse_questions  # noqa: PLC0415
 
     if isinstance(mapping, str | os.PathLike):
         return str(_file(mapping, "mapping"))
     if isinstance(mapping, Mapping):
         return read_mapping(mapping, Path(), "mapping")
     if isinstance(mapping, tuple) and isinstance(text := getattr(mapping, "text", None), str):
+        if built:
+            refuse_questions("mapping", text)
         return parse_mapping(text, "mapping")
     found = type(mapping).__name__
     raise UsageError(

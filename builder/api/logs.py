@@ -254,7 +254,7 @@ def build_dataset(
         chosen = override(
             named,
             format=format,
-            mapping=None if mapping is None else given_mapping(mapping),
+            mapping=None if mapping is None else given_mapping(mapping, built=True),
             tools=given_tools(tools, folder),
             system=given_system(system, folder),
         )

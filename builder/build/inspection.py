@@ -28,8 +28,7 @@ from builder.qwen3.parity import counts
 from builder.qwen3.tokenizer import target_for
 from builder.readers import Reader, may_be_mapped, read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources
-from builder.readers.mapping.check import check_mapping
-from builder.readers.mapping.read import mapped_reader
+from builder.readers.mapping.read import check_mapping, mapped_reader
 from builder.readers.mapping.spec import MappingSpec
 from builder.readers.mapping.suggest import examined_keys, suggest
 from builder.scrub.redact import Scrubber, derive_key

@@ -25,7 +25,8 @@ from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
 from builder.readers.discovery import find_sources
-from builder.readers.mapping.check import check_mapping
+from builder.readers.mapping.read import check_mapping
+from builder.readers.mapping.spec import refuse_questions
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.tool_forms import name_of, parameters_of
 from builder.sources.source import Source
@@ -329,7 +330,9 @@ def plan(
         mapping = item.mapping
         name = f"inputs[{number}].mapping"
         if isinstance(mapping, UserPath):
-            name, mapping = mapping.written, load_mapping(mapping.located)
+            name, located = mapping.written, mapping.located
+            mapping = load_mapping(located)
+            refuse_questions(name, located.read_text("utf-8"))
         listed = list(
             find_sources(
                 item.path.written, base=item.path.base, max_record_bytes=limit, without=out

@@ -1,26 +1,20 @@
 """Logs of one's own: through a mapping they give the samples that their reader gives."""
 
-import csv
 import json
-import sqlite3
 from dataclasses import replace
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 import yaml
-from support.logs.mapped import written
+from support.logs.mapped import contents, written
 from support.places import ROOT
-from support.runs.commands import run
 
-from builder import Source
+from builder import Source, build_dataset
 from builder.config import load_mapping
+from builder.config.load import parse_mapping
 from builder.conversation import Conversation, ToolCall
 from builder.problem import Problem, UsageError
 from builder.readers import readers
-from builder.readers.mapping.check import check_mapping
-from builder.readers.mapping.read import mapped_reader
-from builder.readers.mapping.suggest import suggest
+from builder.readers.mapping.read import check_mapping, mapped_reader
 from builder.testing import read_counted
 
 EXAMPLES = ROOT / "configs" / "mappings"
@@ -74,64 +68,6 @@ def test_the_examples(name):
         assert conversation.model == "acme-2"
 
 
-SHAPES = {
-    "sessions in lines": (
-        [{"sid": "a", "turns": [{"speaker": "customer", "utterance": "hi"},
-                                {"speaker": "agent", "utterance": "hello"}]}],
-        [[("user", "hi"), ("assistant", "hello")]],
-    ),
-    "messages in lines, out of order": (
-        [{"session_id": "a", "seq": 2, "role": "ai", "text": "hello"},
-         {"session_id": "b", "seq": 1, "role": "human", "text": "one"},
-         {"session_id": "a", "seq": 1, "role": "human", "text": "hi"},
-         {"session_id": "b", "seq": 2, "role": "ai", "text": "two"}],
-        [[("user", "hi"), ("assistant", "hello")], [("user", "one"), ("assistant", "two")]],
-    ),
-    "questions and answers": (
-        [{"question": "hi", "answer": "hello", "score": 1}],
-        [[("user", "hi"), ("assistant", "hello")]],
-    ),
-    "messages as JSON text": (
-        [{"trace_id": "a", "log": json.dumps([{"from": "human", "value": "hi"},
-                                              {"from": "bot", "value": "hello"}])}],
-        [[("user", "hi"), ("assistant", "hello")]],
-    ),
-    "nested": (
-        [{"id": 1, "d": {"talk": [{"who": "user", "msg": "hi"}, {"who": "ai", "msg": "hello"}]}}],
-        [[("user", "hi"), ("assistant", "hello")]],
-    ),
-    "calls and results": (
-        [{"id": 1, "events": [
-            {"type": "human", "text": "weather?"},
-            {"type": "ai", "text": "", "actions": [{"tool": "w", "args": {}, "call_id": "x"}]},
-            {"type": "observation", "call_id": "x", "output": "4 C"},
-            {"type": "ai", "text": "It is 4 C."}]}],
-        [[("user", "weather?"), ("assistant", "w"), ("tool", "4 C"), ("assistant", "It is 4 C.")]],
-    ),
-    "calls as records": (
-        [{"run_id": "r", "ts": 1, "event": "user_message", "content": "weather?"},
-         {"run_id": "r", "ts": 2, "event": "tool_call", "name": "w", "arguments": {"c": 1}},
-         {"run_id": "r", "ts": 3, "event": "tool_result", "output": "4 C"},
-         {"run_id": "r", "ts": 4, "event": "assistant_message", "content": "It is 4 C."}],
-        [[("user", "weather?"), ("assistant", "w"), ("tool", "4 C"), ("assistant", "It is 4 C.")]],
-    ),
-    "thoughts": (
-        [{"id": 1, "log": [{"role": "user", "text": "hi"},
-                           {"role": "assistant", "thinking": "greet", "text": "hello"}]}],
-        [[("user", "hi"), ("assistant", "greet", "hello")]],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_a_proposal_is_right_as_it_stands(tmp_path, name):
-    rows, expected = SHAPES[name]
-    source = lines(tmp_path, *rows)
-    spec = spec_of(tmp_path, suggest(source))
-    check_mapping("mapping.yaml", spec, [source])
-    assert [plain(event) for event in read(spec, source)] == expected
-
-
 def test_results_inside_an_answer_follow_it(tmp_path):
     mapping = {
         "conversation": {"messages": "steps"},
@@ -144,30 +80,7 @@ def test_results_inside_an_answer_follow_it(tmp_path):
     assert plain(conversation) == [("user", "hi"), ("assistant", "f"), ("tool", "4")]
 
 
-def test_rows_of_a_parquet_file(tmp_path):
-    rows, expected = SHAPES["messages in lines, out of order"]
-    path = tmp_path / "log.parquet"
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    source = Source(path.name, path)
-    spec = spec_of(tmp_path, suggest(source))
-    assert [plain(event) for event in read(spec, source)] == expected
-
-
-def test_a_proposal_for_a_table_and_for_a_database(tmp_path):
-    with (tmp_path / "log.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows([["id", "prompt", "response"], ["1", "hi", "hello, you"]])
-    with sqlite3.connect(tmp_path / "log.db") as opened:
-        opened.execute("CREATE TABLE chat (chat_id TEXT, role TEXT, content TEXT, created_at INT)")
-        rows = [("c", "assistant", "hello, you", 2), ("c", "user", "hi", 1)]
-        opened.executemany("INSERT INTO chat VALUES (?, ?, ?, ?)", rows)
-    for name in ("log.csv", "log.db"):
-        source = Source(name, tmp_path / name)
-        spec = spec_of(tmp_path, suggest(source))
-        (event,) = read(spec, source)
-        assert plain(event) == [("user", "hi"), ("assistant", "hello, you")]
-
-
-def contents(events):
+def parts_of(events):
     """Returns messages and tools; calls without the key that identifies them in a whole log."""
 
     def without_key(part):
@@ -199,7 +112,7 @@ def test_the_rows_of_a_reader(tmp_path):
             },
         }  # fmt: skip
         ours = read(spec_of(tmp_path, mapping), Source(log.name, log))
-        assert contents(ours) == contents(theirs)
+        assert parts_of(ours) == parts_of(theirs)
 
 
 def test_faults_are_counted(tmp_path):
@@ -278,27 +191,6 @@ def test_a_wrong_mapping_is_one_line_for_each_fault(tmp_path, mapping, fault):
     assert fault in str(raised.value)
 
 
-def test_from_unrecognised_to_samples(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows, _ = SHAPES["calls and results"]
-    (tmp_path / "logs").mkdir()
-    lines(tmp_path, *rows, name="logs/own.jsonl")
-    refused = run("build", "logs/own.jsonl", "-o", "out", "--workers", "1")
-    assert refused.returncode == 1
-    advised = "`builder inspect --suggest-mapping` (in Python, `suggest_mapping`) proposes"
-    assert advised in refused.stderr
-    shown = run("inspect", "logs/own.jsonl", "--suggest-mapping")
-    assert shown.returncode == 0, shown.stderr
-    assert "It is 4 C." in shown.stdout
-    assert "builder build logs/own.jsonl --mapping own.mapping.yaml -o OUT" in shown.stdout
-    again = run("inspect", "logs/own.jsonl", "--suggest-mapping")
-    assert again.returncode == 2
-    built = run("build", "logs/own.jsonl", "--mapping", "own.mapping.yaml", "-o", "out", "--json")
-    assert json.loads(built.stdout)["calls"] == {"logged": 1, "kept": 1, "dropped": {}}
-    (meta,) = (tmp_path / "out" / "meta").glob("*.jsonl")
-    assert json.loads(meta.read_text())["format"] == "mapping"
-
-
 def test_hostile_values_stop_nothing(tmp_path):
     mapping = {
         "conversation": {"messages": "json(m)", "outcome": {"score": "sum(x)"}},
@@ -333,3 +225,242 @@ def test_default_paths_of_calls_are_read(tmp_path):
     path.write_text(yaml.safe_dump(mapping))
     (event,) = mapped_reader(load_mapping(path)).read(written(tmp_path, [{"id": 1, "m": messages}]))
     assert not event.changes
+
+
+TOOL = {"name": "search", "description": "Searches the web."}
+TALK = {"session": "s", "toolbox": [TOOL], "dialog": [
+    {"who": "setup", "words": "You are helpful here."},
+    {"who": "human", "words": "Find me cats please"},
+    {"who": "bot", "words": "", "action": {"fn": "search", "params": {"q": "cats"}}},
+    {"who": "observation", "words": "3 cats were found"},
+    {"who": "bot", "words": "There are three cats."}]}  # fmt: skip
+
+
+PAGE_LOGS = {
+    "### Events": [
+        {"trace": 1, "seq": 1, "event": "ask", "text": "Find me cats please"},
+        {"trace": 1, "seq": 10, "event": "tool_end", "output": "3 cats", "call_id": "a"},
+        {"trace": 1, "seq": 2, "event": "thinking", "text": "I look."},
+        {"trace": 1, "seq": 3, "event": "tool_start", "tool": "search", "input": {"q": "cats"},
+         "call_id": "a", "status": "ok"},
+        {"trace": 1, "seq": 11, "event": "reply", "data": {"text": "There are three."}},
+    ],
+    "### Rows": [
+        {"session_id": "s", "turn": 2, "question": "Thanks a lot", "answer": "You are welcome."},
+        {"session_id": "s", "turn": 1, "question": "Find me cats please", "results": ["3 cats"],
+         "calls": [{"name": "search", "arguments": {"q": "cats"}}], "answer": "There are three."},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("section", PAGE_LOGS)
+def test_the_mappings_of_the_page_read_their_logs(tmp_path, section):
+    page = (ROOT / "docs" / "mapping.md").read_text()
+    block = page[page.index(section) :].partition("```yaml\n")[2].partition("```")[0]
+    source = written(tmp_path, PAGE_LOGS[section])
+    (conversation,) = contents(read_counted(mapped_reader(parse_mapping(block, "page")), source))
+    thought = [("assistant", "I look.")] if section == "### Events" else []
+    rest = [("user", "Thanks a lot"), ("assistant", "You are welcome.")]
+    assert conversation == [
+        ("user", "Find me cats please"),
+        *thought,
+        ("assistant", ("search", "cats")),
+        ("tool", "3 cats"),
+        ("assistant", "There are three."),
+        *([] if thought else rest),
+    ]
+
+
+@pytest.fixture
+def unread(tmp_path):
+    """Returns the changes of a conversation that a mapping without calls reads."""
+
+    def changes(message, **more):
+        rows = [replace_last(TALK, message) | more]
+        path = tmp_path / "mapping.yaml"
+        path.write_text(yaml.safe_dump({
+            "conversation": {"messages": "dialog", "id": "session", "tools": "toolbox"},
+            "message": {"role": "who", "roles": {"setup": "system", "note": "skip"},
+                        "text": "words"}}))  # fmt: skip
+        (event,) = read_counted(mapped_reader(load_mapping(path)), written(tmp_path, rows))
+        return dict(event.changes)
+
+    return changes
+
+
+def replace_last(row, message):
+    return {**row, "dialog": [*row["dialog"][:-1], {**row["dialog"][-1], **message}]}
+
+
+CALLS = {"unmapped_key:action": 1, "unmapped_call": 1}
+
+
+@pytest.mark.parametrize(
+    ("message", "more", "expected"),
+    [
+        ({}, {}, CALLS),
+        ({"comment": "shown to the user"}, {}, CALLS | {"unmapped_key:comment": 1}),
+        ({"extra": {"inner": ["some text of a kind"]}}, {}, CALLS | {"unmapped_key:extra": 1}),
+        ({"label": "short", "at": "2026-01-01T10:00:00Z"}, {}, CALLS),
+        ({}, {"summary": "they spoke of cats"}, CALLS | {"unmapped_key:summary": 1}),
+        ({"who": "note", "comment": "for us alone"}, {}, CALLS | {"mapped_skip": 1}),
+    ],
+)
+def test_what_a_mapping_leaves_out_is_counted(unread, message, more, expected):
+    assert unread(message, **more) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "expected"),
+    [
+        ("the light is on now", "answer", {"mapped_skip": 1, "unmapped_skip": 1}),
+        ("the light is on now", "tool", {"mapped_skip": 1}),
+        ("4711", "answer", {"mapped_skip": 1}),
+    ],
+)
+def test_text_that_is_skipped_after_a_call_is_counted(tmp_path, text, after, expected):
+    rows = [{"id": 1, "kind": kind, "text": words} for kind, words in (
+        ("user", "Find me cats please"), ("assistant", "I look."),
+        ("status", text), (after, "3 cats were found"))]  # fmt: skip
+    rows[1] |= {"call": {"name": "search", "arguments": {"q": "cats"}}}
+    roles = {"status": "skip", "answer": "assistant"}
+    path = tmp_path / "mapping.yaml"
+    path.write_text(yaml.safe_dump({
+        "conversation": {"id": "id"},
+        "message": {"role": "kind", "roles": roles, "text": "text", "calls": "call"}}))  # fmt: skip
+    (event,) = read_counted(mapped_reader(load_mapping(path)), written(tmp_path, rows))
+    assert dict(event.changes) == expected
+
+
+def test_the_summary_names_what_a_mapping_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, [TALK])
+    message = {"role": "who", "roles": {"setup": "system"}, "text": "words"}
+    mapping = {"conversation": {"messages": "dialog"}, "message": message}
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(mapping))
+    config = {"inputs": [{"path": "log.jsonl", "mapping": "m.yaml"}]}
+    built = build_dataset([], "out", config=config, workers=1)
+    (advice,) = [item for item in built.advice if "mapping" in item.finding]
+    assert advice.effect == 1
+    assert "unmapped_call (1), unmapped_key:action (1), unmapped_key:toolbox (1)" in advice.finding
+
+
+LOST = "Hallo, wie geht es"
+
+
+@pytest.mark.parametrize(
+    ("row", "conversation", "message", "expected"),
+    [
+        (
+            {"input": {"ask": "Translate it", "text": LOST}, "output": "Hello"},
+            {"messages": "[{role: 'user', text: input.ask}, {role: 'assistant', text: output}]"},
+            {"text": "text"},
+            {"input.text"},
+        ),
+        (
+            {"m": [{"role": "user", "body": {"text": "Hi", "m": LOST}, "role_note": "x"}]},
+            {"messages": "m"},
+            {"text": "body.text"},
+            {"body.m"},
+        ),
+        (
+            {"m": [{"role": "user", "body": {"text": "Hi"}}, {"role": "user", "body": LOST}]},
+            {"messages": "m"},
+            {"text": "body.text"},
+            {"body"},
+        ),
+        (
+            {"m": [{"role": "assistant", "calls": [{"name": "f", "role": LOST}]}]},
+            {"messages": "m"},
+            {"calls": "calls"},
+            {"calls.role"},
+        ),
+        (
+            {"m": [{"role": "tool", "results": [{"out": {"a": "It is 4"}, "name": LOST}]}]},
+            {"messages": "m"},
+            {"results": "results", "result": {"text": "out"}},
+            {"results.name"},
+        ),
+        (
+            {"a": {"b": {"log": [{"who": "user", "said": "Hi", "b": LOST}]}}},
+            {"messages": "a.b.log[].{role: who, text: said}"},
+            {"text": "text"},
+            {"a.b.log.b"},
+        ),
+        (
+            {"steps": {"one": {"m": [{"role": "user", "text": "Hi"}], "text": LOST}}},
+            {"messages": "values(steps)[].m[]"},
+            {"text": "text"},
+            {"steps.text"},
+        ),
+        (
+            {"payload": json.dumps({"m": [{"role": "user", "text": "Hi"}], "text": LOST})},
+            {"messages": "json(payload).m"},
+            {"text": "text"},
+            {"payload.text"},
+        ),
+        (
+            {"m": [{"role": "user", "text": "Hi"}], "q": {"a": LOST}},
+            {"messages": "m", "model": "q.name"},
+            {"text": "not_null(text, @)"},
+            {"q.a"},
+        ),
+    ],
+)
+def test_text_beside_a_key_that_is_read_is_counted(tmp_path, row, conversation, message, expected):
+    mapping = {"conversation": conversation, "message": {"role": "role", **message}}
+    spec = parse_mapping(yaml.safe_dump(mapping), "m.yaml")
+    (event,) = mapped_reader(spec).read(written(tmp_path, [row]))
+    found = {code.partition(":")[2] for code in event.changes if code.startswith("unmapped_key:")}
+    assert found == expected
+
+
+MARKED = [
+    ({"text": "Roses are", "interrupted": True}, "aborted"),
+    ({"text": "Roses are", "status": "aborted"}, "aborted"),
+    ({"text": "Roses are red.", "trainable": False}, "zero_weight"),
+    ({"text": "Roses are red.", "interrupted": False, "train": True}, None),
+]
+
+
+@pytest.mark.parametrize(("answer", "code"), MARKED)
+def test_the_marks_of_an_answer_are_read(tmp_path, answer, code):
+    mapping = {"conversation": {"messages": "m"}, "message": {"role": "role", "text": "text"}}
+    row = {"m": [{"role": "user", "text": "Write a poem"}, {"role": "assistant", **answer}]}
+    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
+    assert conversation.messages[-1].untrained == code
+
+
+def test_a_channel_of_thoughts_is_no_answer(tmp_path):
+    mapping = {"conversation": {"messages": "m"}, "message": {"role": "role", "text": "text"}}
+    texts = [("analysis", "I should name one."), ("final", "The Mur.")]
+    answers = [{"role": "assistant", "channel": name, "text": text} for name, text in texts]
+    row = {"m": [{"role": "user", "text": "Name a river"}, *answers]}
+    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
+    kinds = [type(part).__name__ for one in conversation.messages for part in one.parts]
+    assert kinds == ["Text", "Reasoning", "Text"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ("delta delta answer", ["The Mur."]),
+        ("answer delta delta", ["The Mur."]),
+        ("delta delta other", ["The Mur.", "Another one."]),
+        ("delta delta", ["The Mur."]),
+    ],
+)
+def test_fragments_and_their_whole_are_one_text(tmp_path, kinds, expected):
+    texts = {"answer": ["The Mur."], "delta": ["The ", "Mur."], "other": ["Another one."]}
+    given = {kind: iter(values) for kind, values in texts.items()}
+    rows = [{"id": 1, "kind": "user", "text": "Name a river"}]
+    rows += [{"id": 1, "kind": kind, "text": next(given[kind])} for kind in kinds.split()]
+    roles = {"delta": "fragment", "answer": "assistant", "other": "assistant"}
+    mapping = {
+        "conversation": {"id": "id"},
+        "message": {"role": "kind", "roles": roles, "text": "text"},
+    }
+    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, *rows))
+    assert [one.parts[0].text for one in conversation.messages[1:]] == expected
+    assert conversation.changes.get("mapped_skip", 0) == (2 if len(kinds.split()) == 3 and
+                                                          "answer" in kinds else 0)  # fmt: skip

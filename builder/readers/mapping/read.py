@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
+from typing import Any
 
 from builder.conversation import (
     Conversation,
+    Data,
     Event,
     Json,
     Message,
@@ -21,19 +25,102 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import dumps, loads_text
-from builder.problem import Problem
+from builder.problem import Problem, UsageError, nearest
 from builder.readers import Reader
-from builder.readers.mapping.calls import find_calls
-from builder.readers.mapping.order import places_of
+from builder.readers.mapping.names import columns, is_call
 from builder.readers.mapping.reading import KeyPlace, Reading, reading_of
 from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
-from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
-from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
-from builder.readers.toolkit.rows import not_object
+from builder.readers.toolkit.chat_messages import content
+from builder.readers.toolkit.marks import finish_fault
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, one_or_many
+from builder.readers.toolkit.rows import logged_outcome, not_object, row_name, splits
 from builder.readers.toolkit.thoughts import read_thoughts
-from builder.readers.toolkit.unknown_keys import counted_names, has_words
+from builder.readers.toolkit.unknown_keys import counted_names, has_words, noted
+from builder.sources.copies import local_copy
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
+
+# Orders the records of a conversation by numbers, times or numbered names.
+
+_NUMBER = re.compile(r"\s*-?\d{1,15}(?:\.\d{1,15})?\s*", re.ASCII)
+"""A number in a text: a table in CSV has nothing else."""
+_DIGITS = re.compile(r"(\d+)", re.ASCII)
+_SECONDS = 1_000_000_000
+"""A number of seconds since 1970 that no count of other things reaches: in 2001."""
+_HALF = re.compile(r"\b[ap]m\b|(?<=\d)[ap]m\b", re.IGNORECASE)
+_DAY_OR_MONTH = re.compile(r"\s*(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)", re.ASCII | re.DOTALL)
+"""A date whose year is last: with dots, the day is first; with slashes, the day or the month."""
+
+
+def places_of(values: Sequence[Json]) -> list[Any] | None:
+    """Returns keys by which values are sorted: numbers, times, or texts with numbers in them.
+
+    Numbers and times may be texts. None if a value is neither a number nor a text, or if it is not
+    clear which part of their dates is the day.
+    """
+    if all(isinstance(value, int | float) for value in values):
+        return [*values]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(values):
+        return None
+    if all(map(_NUMBER.fullmatch, texts)):
+        return [*map(float, texts)]
+    dates = [_DAY_OR_MONTH.fullmatch(text) for text in texts]
+    found = [date for date in dates if date is not None]
+    if len(found) == len(texts):
+        return _days(found)
+    times = [_time(text) for text in texts]
+    return [_natural(text) for text in texts] if None in times else times
+
+
+def is_time(value: Json) -> bool:
+    """Returns whether a value is a date with a time of day, or seconds or less since 1970."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value >= _SECONDS
+    if not isinstance(value, str) or ":" not in value:
+        return False
+    return _time(value) is not None or _DAY_OR_MONTH.fullmatch(value) is not None
+
+
+def _days(dates: Sequence[re.Match[str]]) -> list[Any] | None:
+    """Returns the keys of dates whose year is last."""
+    firsts, seconds = ({int(date[at]) for date in dates} for at in (1, 3))
+    is_day_first = {date[2] for date in dates} == {"."} or max(firsts) > 12
+    is_clear = is_day_first or max(seconds) > 12 or len(firsts) == 1 or len(seconds) == 1
+    if not is_clear or (is_day_first and max(seconds) > 12):
+        return None
+    day, month = (1, 3) if is_day_first else (3, 1)
+    return [(int(date[4]), int(date[month]), int(date[day]), *_clock(date[5])) for date in dates]
+
+
+def _clock(text: str) -> tuple[tuple[int, str], list[Any]]:
+    """Returns a key for the time of day: the hour of a clock of 12 hours counts from midnight."""
+    parts = _natural(text)
+    hour = parts[1] if len(parts) > 1 else _number("")
+    if (half := _HALF.search(text)) is not None and hour[0] <= 2:
+        hour = _number(str(int(hour[1] or 0) % 12 + 12 * (half[0].lower() == "pm")))
+    return hour, parts[2:]
+
+
+def _time(text: str) -> datetime | None:
+    """Returns the time of a text in ISO 8601, in UTC if it names no zone."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def _natural(text: str) -> list[Any]:
+    """Returns a key that sorts `step-2` before `step-10`: texts and numbers by turns."""
+    return [_number(one) if at % 2 else one for at, one in enumerate(_DIGITS.split(text))]
+
+
+def _number(digits: str) -> tuple[int, str]:
+    """Returns a key that sorts numbers of any length; `int` refuses those of many digits."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
+
 
 NAME = "mapping"
 """The format of samples that were read through a mapping."""
@@ -54,6 +141,10 @@ _ROLES = {
     "observation": "tool",
 }  # fmt: skip
 """What well-known role names mean if the mapping does not say it."""
+
+
+_KINDS = ("text_type", "message_type", "content_kind")
+"""Keys of an answer that may say what its text is, beside `channel`."""
 
 
 def mapped_reader(spec: MappingSpec) -> Reader:
@@ -175,6 +266,8 @@ def _conversation(
             skipped += is_open and has_words(item)
             continue
         found = [*_messages(spec.message, item, changes)]
+        if role != "fragment" and found and found[0].role == "assistant":
+            found[0] = _marked(found[0], spec.message, as_dict(item), reading.message)
         if skipped and found and found[0].role != "tool":
             changes[UNMAPPED_SKIP] += skipped
         skipped = 0
@@ -187,7 +280,7 @@ def _conversation(
             is_open = _has_calls(found[-1])
         was_fragment = is_fragment and runs[-1][0].role == "assistant"
         unread += unmapped(reading.message, item)
-    messages = [_joined(run) for run in runs]
+    messages = _without_pieces([_joined(run) for run in runs], runs, changes)
     changes.update({f"{UNMAPPED}{name}": n for name, n in counted_names(unread).items()})
     changes[UNMAPPED_CALL] += _without_calls(messages)
     tools = _first(paths.tools, values)
@@ -222,16 +315,8 @@ def unmapped(place: KeyPlace, value: Json) -> Iterator[str]:
     """Yields the paths of keys with text, or with calls, that no path reads."""
     for path, item in place.unread(value):
         key = path.rpartition(".")[2]
-        if has_words(item) or _is_call(key, item):
+        if has_words(item) or is_call(item):
             yield path if len(path) <= _SHOWN else key  # a longer name could not be shown
-
-
-def _is_call(key: str, value: Json) -> bool:
-    """Returns whether a value is like calls: objects with a name and arguments."""
-    if not isinstance(value, dict | list):
-        return False
-    shape = find_calls([{key: value}], (), role="", followed=False)
-    return shape is not None and shape.evidence > 0
 
 
 def _has_calls(message: Message) -> bool:
@@ -251,6 +336,40 @@ def _joined(fragments: Sequence[Message]) -> Message:
             same = [kind("".join(texts))]
         parts += same
     return replace(fragments[0], parts=tuple(parts))
+
+
+def _marked(answer: Message, paths: MessagePaths, item: dict[str, Json], read: KeyPlace) -> Message:
+    """Returns an answer with what its marks say: cut, not trained, a channel, an unknown flag."""
+    logged = {key: value for key, value in item.items() if key not in str(paths.role)}
+    known = {key for key, value in logged.items() if key in read.keys or not _is_switch(value)}
+    return noted([answer], logged, known - {*_KINDS})[0]
+
+
+def _is_switch(value: Json) -> bool:
+    return isinstance(value, bool) or (type(value) is int and value in (0, 1))
+
+
+def _without_pieces(
+    messages: Sequence[Message], runs: Sequence[Sequence[Message]], changes: Counter[str]
+) -> list[Message]:
+    """Returns the messages without fragments whose whole the log has too, before or after them."""
+    kept: list[Message] = []
+    for at, (message, run) in enumerate(zip(messages, runs, strict=True)):
+        after = takewhile(lambda one: one.role == "assistant", messages[at + 1 :])
+        before = takewhile(lambda one: one.role == "assistant", reversed(messages[:at]))
+        pieces = [_stripped(one) for one in message.parts]
+        is_whole = any(
+            all(one in map(_stripped, other.parts) for one in pieces) for other in (*after, *before)
+        )
+        if len(run) > 1 and is_whole:
+            changes["mapped_skip"] += len(run)
+        else:
+            kept.append(message)
+    return kept
+
+
+def _stripped(one: Part) -> Part:
+    return replace(one, text=one.text.strip()) if isinstance(one, Text | Reasoning) else one
 
 
 def _without_calls(messages: Sequence[Message]) -> int:
@@ -320,9 +439,10 @@ def _call(paths: MessagePaths, item: Json) -> Part:
 
 def _result(paths: MessagePaths, item: Json) -> ToolResult:
     result = paths.result
-    error = value_at(result.error, item)
+    error, text = value_at(result.error, item), value_at(result.text or paths.text, item)
+    is_value = isinstance(text, list) and len(text) > 1 and not any(map(as_dict, text))
     return ToolResult(
-        content(value_at(result.text or paths.text, item)),
+        (Data(text),) if is_value else content(text),
         call_id=_id(value_at(result.id, item)),
         name=name_or_none(value_at(result.name, item)),
         is_error=None if error is None else error not in (False, "", 0, [], {}, "false", "0"),
@@ -350,3 +470,61 @@ def _first(path: str | None, values: Sequence[Json]) -> Json:
     """Returns what the path finds in the first of the records that has it."""
     found = (value_at(path, value) for value in values) if path is not None else ()
     return next((value for value in found if value is not None and value != ""), None)
+
+
+# Checks a mapping against the logs that it is for: each path must find something.
+
+_DEPTH = 4
+_PLACES = 200
+"""Records whose keys are listed for the hint about a path that finds nothing."""
+
+
+def check_mapping(name: str, spec: MappingSpec, sources: Iterable[Source]) -> None:
+    """Reads the sources until each path of the mapping has found something.
+
+    Raises UsageError with a line for each path that finds nothing in any record.
+    """
+    missing = dict(spec.paths())
+    missing.pop("records", None)
+    known: dict[str, dict[str, None]] = {}
+    records = 0
+    for source in sources:
+        with local_copy(source.unread_copy()) as copy:
+            for record in mapped_records(spec, copy):
+                if isinstance(record, Problem):
+                    continue
+                records += 1
+                for key, value in contexts(spec, record.value):
+                    if records <= _PLACES:
+                        known.setdefault(key, {}).update(dict.fromkeys(columns([value], _DEPTH)))
+                    for path in [path for path in missing if path.rpartition(".")[0] == key]:
+                        if value_at(missing[path], value) is not None:
+                            del missing[path]
+                if not missing:
+                    return
+    if records:
+        lines = []
+        for key, path in missing.items():
+            places = known.get(key.rpartition(".")[0], {})
+            hint = nearest(path, places) if places else ""
+            lines.append(
+                f"{name}: {key}: {path!r} finds nothing in any of {records:,} records{hint}"
+            )
+        if lines:
+            raise UsageError("\n".join(lines))
+
+
+def contexts(spec: MappingSpec, record: Json) -> Iterator[tuple[str, Json]]:
+    """Yields (section of the mapping, value) of each value that the section's paths start from."""
+    yield "conversation", record
+    yield "conversation.outcome", record
+    messages = (
+        [record] if spec.are_messages else listed(value_at(spec.conversation.messages, record))
+    )
+    for message in messages:
+        yield "message", message
+        paths = spec.message
+        calls = [message] if paths.calls is None else listed(value_at(paths.calls, message))
+        results = [message] if paths.results is None else listed(value_at(paths.results, message))
+        yield from (("message.call", call) for call in calls)
+        yield from (("message.result", result) for result in results)

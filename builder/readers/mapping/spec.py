@@ -13,6 +13,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.jsonio import loads_text
+from builder.problem import UsageError
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "call", "thought", "fragment", "skip")
 """What a value of `message.role` may mean: a role; `call`, `thought`: a message that is itself a
@@ -147,6 +148,20 @@ def _paths(section: Any, prefix: str) -> Iterator[tuple[str, str]]:
                 yield from ((f"{key}.{name}", path) for name, path in value.items())
         elif value is not None and item.name != "query":
             yield key, value
+
+
+QUESTION = "# Decide: "
+"""The beginning of a line of a mapping file that asks what its author has to answer."""
+
+
+def refuse_questions(name: str, text: str) -> None:
+    """Raises UsageError, in one line, if the text of a mapping file asks anything."""
+    lines = [line.strip() for line in text.splitlines()]
+    asked = [line.removeprefix(QUESTION) for line in lines if line.startswith(QUESTION.strip())]
+    if asked:
+        more = f" (and {len(asked) - 1} more)" if asked[1:] else ""
+        how = "answer it, and remove its line with # Decide"
+        raise UsageError(f"{name}: a question is open{more}, {how}: {asked[0]}")
 
 
 def search_tree(path: str) -> dict[str, Any]:

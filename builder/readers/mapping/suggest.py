@@ -1,37 +1,56 @@
 """Proposes a mapping for a file of unknown format, from the names and values of its keys.
 
-The proposal is a beginning that its user checks: it is written to a file, with the first
-conversation that it gives shown next to it. What it leaves open, it says in a line each.
+It maps what the file itself settles. Everything else is a question, which its user answers before
+a build reads the mapping.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from builder.conversation import Json
-from builder.readers.mapping.calls import (
-    find_tools,
-    objects_in,
-    scalar_paths,
+from builder.conversation import (
+    Conversation,
+    Data,
+    Json,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
 )
-from builder.readers.mapping.check import key_paths
-from builder.readers.mapping.columns import propose_pairs, propose_two_texts
-from builder.readers.mapping.documents import Records, first_records, lists_by_step, message_lists
-from builder.readers.mapping.doubts import characters_read, doubts
-from builder.readers.mapping.encoded import decoded_rows, with_json
-from builder.readers.mapping.names import OUTCOMES, is_usual, meaning, rank
-from builder.readers.mapping.order import places_of
-from builder.readers.mapping.parts import propose
-from builder.readers.mapping.proposal import Proposal, usual_path
-from builder.readers.mapping.read import listed, role_of, unmapped
-from builder.readers.mapping.reading import KeyPlace, reading_of
-from builder.readers.mapping.roles import Sure, has_user, role_path
-from builder.readers.mapping.rows import propose_rows
-from builder.readers.mapping.sample import sample_of
+from builder.jsonio import loads_text
+from builder.problem import Problem
+from builder.readers.mapping.names import (
+    columns,
+    definitions,
+    has_ids,
+    has_word,
+    is_call,
+    is_usual,
+    meaning,
+    part,
+    plain,
+    questions,
+    rank,
+)
+from builder.readers.mapping.propose import propose_shape
+from builder.readers.mapping.read import (
+    conversations,
+    is_time,
+    listed,
+    mapped_records,
+    places_of,
+    role_of,
+)
+from builder.readers.mapping.reading import reading_of
 from builder.readers.mapping.spec import (
+    QUESTION,
+    ROLES,
     CallPaths,
     ConversationPaths,
     MappingSpec,
@@ -39,345 +58,436 @@ from builder.readers.mapping.spec import (
     ResultPaths,
     value_at,
 )
-from builder.readers.mapping.structure import plain
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.marks import cut_code, trains
+from builder.readers.toolkit.narrow import as_dict, as_list, one_or_many
 from builder.readers.toolkit.unknown_keys import counted_names, has_words
-from builder.sources.source import Source
+from builder.sources.source import Record, Source
+from builder.sources.sqlite_file import tables
+
+_SET = ("true", "1", "yes")
+"""Values of a switch that is set: tables have them as numbers or text."""
+_SHOWN = 40
+"""Characters of a text that a question quotes."""
+_ID = re.compile(r"[\w.:/@-]*\d[\w.:/@-]*", re.ASCII)
+
+_TOKEN = re.compile(
+    r"\s*(?:<s>|<bos>|<\|begin_of_text\|>)?\s*(?:\[INST\]|<start_of_turn>|<\|(?:im_)?start\|>"
+    r"|<\|start_header_id\|>|<\|(?:system|user|assistant|turn)\|?>|<\uff5c(?:User|Assistant)\uff5c>)"
+)
+"""A control token of a chat template, at the beginning of a text."""
+_HEAD = re.compile(
+    r"^[ \t]*(#+ *)?(?:\*\*|\[|<\|?)?(system|developer|user|human|customer|assistant|ai|bot|gpt"
+    r"|model|chatbot|instruction|response)(?:\*\*|\|?>|\])?[ \t]*(?::|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The line that begins a message in a transcript. Instruction and response have a `#` before."""
+
+def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a line for each thing that the user of a proposal has to decide."""
+    found = _conversations(spec, rows)
+    yield from _skipped(spec, rows)
+    yield from _ordered(spec, rows)
+    yield from _flags(spec, rows)
+    counts: Counter[str] = Counter()
+    for event in found:
+        counts += _counts(event)
+    yield from (text.format(counts[key]) for key, text in questions().items() if counts[key])
+    for role in ("user", "assistant"):
+        texts = [part.text for event in found for one in event.messages if one.role == role
+                 for part in one.parts if isinstance(part, Text)]  # fmt: skip
+        rendered = sum(map(is_transcript, texts))
+        if rendered and 2 * rendered >= min(len(texts), len(found)):
+            what = "are whole transcripts (rendered prompts), which a mapping cannot split"
+            yield f"message.text: {rendered} texts of the {role} {what}"
+    paths = str(spec.message.text or "").split(" || ")
+    items = [one for group in _messages(spec, rows) for one in group]
+    if spec.message.result.text and spec.message.results is None:
+        tools = [one for one in items if role_of(spec.message, one) == "tool"]
+        yield from _both("message.result.text", [spec.message.result.text, *paths], tools)
+    said = [one for one in items if role_of(spec.message, one) not in ("tool", "skip")]
+    yield from _both("message.text", paths, said)
 
 
-def suggest(source: Source) -> str | None:
-    """Returns a mapping for the source as YAML; None if nothing in it looks like a conversation."""
-    best: _Suggested | None = None
-    for records in first_records(source):
-        found = _suggested(records)
-        if found is not None and (best is None or found.characters > best.characters):
-            best = found
-    if best is None:
-        return None
-    import yaml  # noqa: PLC0415 - all modules of readers are imported to find the readers
+def characters_read(spec: MappingSpec, rows: Sequence[Json]) -> int:
+    """Returns how much text of rows a mapping reads."""
+    parts = [part for event in _conversations(spec, rows)
+             for one in event.messages for part in one.parts]  # fmt: skip
+    parts += [inner for part in parts if isinstance(part, ToolResult) for inner in part.content]
+    return sum(len(part.text) for part in parts if isinstance(part, Text))
 
-    spec, rows = best.spec, best.rows
-    head: dict[str, Any] = {"query": spec.query} if spec.query else {}
-    head |= {"records": spec.records} if spec.records else {}
-    head |= {"conversation": best.conversation, "message": best.message.section}
-    text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
-    lines = [f"# Proposed for {source.name}: check it (docs/mapping.md)."]
-    open_lines = [*best.message.decisions, *doubts(spec, rows)]
-    lines += [f"# Decide: {line}" for line in open_lines]
-    if unread := _unread(spec, rows):
-        lines.append(f"# Not read, name it if the model saw it: {', '.join(unread)}")
-    if other := _other_keys(spec, rows, unread):
-        lines.append(f"# Other keys: {', '.join(other)}")
-    return "\n".join([*lines, text])
+
+def unread_questions(
+    spec: MappingSpec, rows: Sequence[Json], unread: Collection[tuple[str, Json]]
+) -> Iterator[str]:
+    """Yields a question for keys that no path reads and that may be parts of the conversation.
+
+    A text that is read at another place is none.
+    """
+    known = {part.text for event in _conversations(spec, rows)
+             for one in event.messages for part in one.parts if isinstance(part, Text)}  # fmt: skip
+    names = dict.fromkeys(path for path, value in unread if asks(path, value)
+                          and not (isinstance(value, str) and value in known))  # fmt: skip
+    if shown := [repr(one) for one in names][:8]:
+        yield f"message: {', '.join(shown)} is not read: did the model see it, or say it?"
+
+
+def asks(path: str, value: Json) -> bool:
+    """Returns whether a value that no path reads may be a part of the conversation.
+
+    A list with words or calls is, and so is a text under a name of an answer, a result or a text,
+    unless it is an id.
+    """
+    if is_call(value) or (isinstance(value, list) and has_words(value)):
+        return True
+    is_named = has_word("said", path) or is_usual("prompt", path) or is_usual("answer", path)
+    is_named = is_named or (is_usual("calls", path) and not isinstance(value, str))
+    if isinstance(value, dict):
+        return any(asks(path if is_named else key, one) for key, one in value.items())
+    if not is_named or not isinstance(value, str) or has_word("numbers", path) or not value.strip():
+        return False
+    return has_words(value) or not (_ID.fullmatch(value) or has_word("people", path))
+
+
+def is_transcript(text: str) -> bool:
+    """Returns whether a text is itself a rendered conversation, and no message of one.
+
+    It begins with a control token of a template, or it has messages of both speakers under lines
+    that name them, and begins with such a line or ends with an open one of the model.
+    """
+    if _TOKEN.match(text):
+        return True
+    marked = ("instruction", "response")
+    heads = [one for one in _HEAD.finditer(text) if one[1] or one[2].lower() not in marked]
+    ends = [*(one.start() for one in heads[1:]), len(text)]
+    said = [("user" if one[2].lower() == "instruction" else meaning(one[2]),
+             bool(text[one.end() : end].strip()))
+            for one, end in zip(heads, ends, strict=False)]  # fmt: skip
+    if ("user", True) not in said:
+        return False
+    is_whole = ("assistant", True) in said[said.index(("user", True)) :]
+    begins = is_whole and not text[: heads[0].start()].strip()
+    return begins or said[-1] == ("assistant", False)
+
+
+def _conversations(spec: MappingSpec, rows: Sequence[Json]) -> list[Conversation]:
+    records = [Record(f"record {at}", row) for at, row in enumerate(rows, 1)]
+    return [one for one in conversations(spec, records) if isinstance(one, Conversation)]
+
+
+def _messages(spec: MappingSpec, rows: Sequence[Json]) -> list[list[Json]]:
+    """Returns the mapped messages of each record, or all of them if records are messages."""
+    if spec.are_messages:
+        return [[*rows]]
+    return [listed(value_at(spec.conversation.messages, row)) for row in rows]
+
+
+def _skipped(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a question for each value of the role that is skipped and has text."""
+    once = {spec.conversation.system, spec.conversation.tools}
+    texts: dict[str, str] = {}
+    for item in (one for items in _messages(spec, rows) for one in items):
+        value = plain(value_at(spec.message.role, item))
+        words = [text for path, values in columns([item]).items() if path not in once
+                 for text in values if isinstance(text, str) and has_words(text)
+                 and text != value and not is_time(text)]  # fmt: skip
+        if words and role_of(spec.message, item) == "skip":
+            texts.setdefault(value, words[0])
+    for value, text in texts.items():
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        yield f"message.roles: did the model see {value!r}, which is skipped ({shown!r})?"
+
+
+def _ordered(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a question about times that do not order the records, and about branches of a tree."""
+    groups: dict[str, list[Json]] = {}
+    for row in rows:
+        groups.setdefault(str(value_at(spec.group, row)), []).append(row)
+    for path in columns(rows) if spec.group and spec.conversation.order is None else ():
+        times = [[value_at(path, row) for row in group] for group in groups.values()]
+        if all(is_time(one) for group in times for one in group) and any(
+            places_of(group) != sorted(places_of(group) or []) for group in times
+        ):
+            yield f"conversation.order: the records are not in the order of {path!r}: is it that?"
+    for items in _messages(spec, rows):
+        for path, values in columns(items).items():
+            if is_usual("parent", path) and len({*map(str, values)}) < len(values):
+                yield f"conversation: several messages have one {path!r}: are these branches one?"
+                return
+
+
+def _flags(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a question for each key that says that the model did not see, or did not give, it.
+
+    Flags of notes and of what was withdrawn; and those of rows that say that an answer was cut.
+    """
+    read = {path for _, path in spec.paths()}
+    once: list[Json] = [] if spec.are_messages else [*rows]
+    items = [*once, *(one for items in _messages(spec, rows) for one in items)]
+    for path, values in columns(items, 1).items():
+        is_set = sum(isinstance(one, str | int) and str(one).lower() in _SET for one in values)
+        hidden = sum(isinstance(one, str) and has_word("private", one) and not has_words(one)
+                     for one in values)  # fmt: skip
+        if path not in read and has_word("private", path) and is_set + hidden:
+            count = is_set + hidden
+            yield f"message: what has {path!r} set ({count}) is read: did the model see it?"
+        elif (
+            path not in read and hidden and not is_usual("id", path) and not is_usual("text", path)
+        ):
+            yield f"message: {path!r} says that {hidden} are notes: did the model see them?"
+    for path, values in columns(once, 0).items():
+        cut = sum(cut_code({path: one}) is not None or trains(path, one) is False for one in values)
+        if cut:
+            what = "were cut, or are not trained: a mapping reads that in messages alone"
+            yield f"conversation: {path!r} says that {cut} answers {what}"
+
+
+def _counts(event: Conversation) -> Counter[str]:
+    """Returns what is unusual in a conversation, by its question in names.toml."""
+    messages, roles = event.messages, {one.role for one in event.messages}
+    parts = [part for one in messages for part in one.parts]
+    known = {name for part in parts if isinstance(part, ToolCall) for name in (part.id, part.name)}
+    inner = [one for part in parts if isinstance(part, ToolResult) for one in part.content]
+    codes = Counter(part.code for part in parts if isinstance(part, Unparsed))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    by_name = [one for one in inner if isinstance(one, Data) and isinstance(one.value, dict)]
+    counts = Counter({
+        "no user": int("user" not in roles <= {*ROLES}),
+        "no answer": int("assistant" not in roles <= {*ROLES}),
+        "nothing": sum(not one.parts for one in messages),
+        "object": sum(isinstance(one, Data) and isinstance(one.value, dict) for one in parts),
+        "unknown": codes["unknown_part"],
+        "no call": codes["bad_call"],
+        "call in text": sum(is_call(loads_text(text)) for text in texts),
+        "by name": sum({*as_keys(one)} <= known for one in by_name),
+        "uncalled": event.changes.get("unmapped_call", 0),
+    })  # fmt: skip
+    opened = 0
+    for one, after in zip(messages, [*messages[1:], None], strict=True):
+        has_calls = any(isinstance(part, ToolCall) for part in one.parts)
+        results = [part for part in one.parts if isinstance(part, ToolResult)]
+        counts["no ids"] += opened > 1 and any(not (part.call_id or part.name) for part in results)
+        opened = 0 if results else opened + sum(isinstance(part, ToolCall) for part in one.parts)
+        if after is not None:
+            counts["unanswered"] += has_calls and after.role == "user"
+            counts["silent"] += has_calls and _is_answer(after)
+            counts["answers"] += not has_calls and _is_answer(one) and _is_answer(after)
+        elif one.role == "assistant":
+            is_thought = all(isinstance(part, Reasoning) for part in one.parts)
+            counts["thought"] += bool(one.parts) and is_thought
+    return counts
+
+
+def as_keys(part: object) -> Collection[str]:
+    """Returns the keys of an object that is a result."""
+    return part.value.keys() if isinstance(part, Data) and isinstance(part.value, dict) else ()
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == "assistant" and any(isinstance(one, Text) for one in message.parts)
+
+
+def _both(key: str, paths: Sequence[str], items: Sequence[Json]) -> Iterator[str]:
+    """Yields a question where two alternatives of a path find a different text in one message."""
+    for first, second in pairwise(paths):
+        pairs = [(value_at(first, one), value_at(second, one)) for one in items]
+        several = sum(isinstance(one, str) and isinstance(other, str) and one != other
+                      and has_words(one) and has_words(other) for one, other in pairs)  # fmt: skip
+        if several:
+            yield f"{key}: {several} have both {first!r} and {second!r}: which is the text?"
+
+
+_RECORDS, _ITEMS, _KEYS = 100, 500, 300
+"""Records, items of a list and keys of an object that are examined."""
+_PLACES, _DEPTH = 8, 4
+"""Lists of a document that are examined, and how deep they are looked for."""
+_SAID = ("text", "calls", "arguments", "system", "answer")
+"""Keys by which a table of a database has parts of conversations."""
+
+
+class _Records(NamedTuple):
+    """The first records of a source, and the query or the path in the document that finds them.
+
+    items  the list that they are items of, if its name does not say that these are independent
+    """
+
+    rows: Sequence[Json]
+    path: str | None = None
+    query: str | None = None
+    questions: Sequence[str] = ()
+    items: Sequence[str] = ()
 
 
 class _Suggested(NamedTuple):
     """A proposal for records, and how much of their text it reads."""
 
     spec: MappingSpec
-    conversation: dict[str, Any]
-    message: Proposal
+    sections: dict[str, Any]
+    questions: list[str]
     rows: list[dict[str, Json]]
     characters: int
 
 
-def _suggested(records: Records) -> _Suggested | None:
-    rows = sample_of([record for record in records.rows if isinstance(record, dict)])
-    if not rows:
+def suggest(source: Source) -> str | None:
+    """Returns a mapping for the source as YAML; None if nothing in it looks like a conversation."""
+    found = [one for records in _records(source) if (one := _suggested(records)) is not None]
+    best = max(found, key=lambda one: one.characters, default=None)
+    if best is None:
         return None
-    plain_rows, encoded = decoded_rows(rows)
-    found = _found(sample_of(plain_rows) if encoded else plain_rows)
-    if found is None:
-        return None
-    conversation, message = found
-    message.decisions += records.decisions
-    conversation, message.section = (
-        with_json(section, encoded) for section in (conversation, message.section)
-    )
-    spec = replace(_spec(conversation, message.section), query=records.query, records=records.path)
-    return _Suggested(spec, conversation, message, rows, characters_read(spec, rows))
+    import yaml  # noqa: PLC0415 - all modules of readers are imported to find the readers
+
+    spec, rows = best.spec, best.rows
+    unread = [*_unread(spec, rows)]
+    questions = [*best.questions, *doubts(spec, rows), *unread_questions(spec, rows, unread)]
+    asked = {path for path, value in unread if asks(path, value)}
+    words = counted_names(path for path, value in unread if has_words(value))
+    other = [name for name in counted_names(path for path, _ in unread) if name not in words]
+    lines = [f"# Proposed for {source.name} (docs/mapping.md)."]
+    lines += [f"{QUESTION}{line}" for line in dict.fromkeys(questions)]
+    for title, names in (
+        ("Not read, name it if the model saw it", [name for name in words if name not in asked]),
+        ("Other keys", other),
+    ):
+        lines += [f"# {title}: {', '.join(names)}"] if names else []
+    head = {"query": spec.query, "records": spec.records}
+    head = {key: value for key, value in head.items() if value is not None}
+    text = yaml.safe_dump(head | best.sections, sort_keys=False, allow_unicode=True, width=100)
+    return "\n".join([*lines, text])
 
 
 def examined_keys(source: Source) -> list[str]:
     """Returns the keys of the records that `suggest` examines, at most 16 and `*`.
 
-    One whose text is a JSON object is `json(key)`, as a mapping reads it.
+    One whose text is JSON is `json(key)`, as a mapping reads it.
     """
-    records = next(first_records(source), Records([]))
-    keys = dict.fromkeys(key for one in records.rows for key in as_dict(one))
-    _, encoded = decoded_rows([one for one in records.rows if isinstance(one, dict)])
-    return [f"json({key})" if key in encoded else key for key in counted_names([*keys])]
+    rows = next(_records(source), _Records([])).rows
+    found = columns(rows, 0)
+    keys = counted_names([*dict.fromkeys(key for one in rows for key in as_dict(one))])
+    return [f"json({key})" if f"json({part(key)})" in found else key for key in keys]
 
 
-def _spec(conversation: dict[str, Any], message: dict[str, Any]) -> MappingSpec:
-    call, result = CallPaths(**message.get("call", {})), ResultPaths(**message.get("result", {}))
-    paths = MessagePaths(**message | {"call": call, "result": result})
-    return MappingSpec(paths, ConversationPaths(**conversation))
-
-
-def _unread(spec: MappingSpec, rows: Sequence[Json]) -> dict[str, int]:
-    """Returns the keys with text or calls that the proposal does not read, and how often."""
-    found = [key for place, value in _read_values(spec, rows) for key in unmapped(place, value)]
-    return counted_names(found)
-
-
-def _other_keys(spec: MappingSpec, rows: Sequence[Json], unread: Collection[str]) -> list[str]:
-    """Returns the other keys of records, messages, calls and results that no path reads."""
-    found = dict.fromkeys(
-        path
-        for place, value in _read_values(spec, rows)
-        for path, item in place.unread(value)
-        if item not in (None, "", [], {})
-    )
-    return [key for key in counted_names([*found]) if key not in unread]
-
-
-def _read_values(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[tuple[KeyPlace, Json]]:
-    """Yields (what a mapping reads of it, value) of each record and of each message in it."""
-    reading = reading_of(spec)
-    for row in rows:
-        if not spec.are_messages or role_of(spec.message, row) != "skip":
-            yield reading.record, row
-        for item in () if spec.are_messages else listed(value_at(spec.conversation.messages, row)):
-            yield reading.message, item
-
-
-def _found(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
-    """Returns the sections of the mapping: the likeliest shape of the records."""
-    return (
-        _in_records(rows, "sure")
-        or _as_records(rows, "sure")
-        or _in_turns(rows)
-        or _in_records(rows, "likely")
-        or _as_records(rows, "likely")
-        or _with_top(rows, propose_rows(rows))
-        or _in_records(rows, "structure")
-        or _as_records(rows, "structure")
-        or _with_top(rows, propose_pairs(rows))
-        or _with_top(rows, propose_two_texts(rows))
-    )
-
-
-def _in_records(
-    rows: Sequence[dict[str, Json]], sure: Sure
-) -> tuple[dict[str, Any], Proposal] | None:
-    """Returns the mapping of records with a list of messages each."""
-    counts: Counter[str] = Counter()
-    tools, names = find_tools(rows)
-    for row in rows:
-        for name, items in message_lists(row, sure=sure, names=names).items():
-            counts[name] += len(items)
-    by_step = lists_by_step(rows, sure)
-    if not counts and by_step is None:
-        return None
-    path = by_step or counts.most_common(1)[0][0]
-    found = (value_at(path, row) for row in rows)
-    lists = [items for items in found if isinstance(items, list)]
-    logged = [one for items in lists for one in items]
-    if tools is None:
-        inner, names = find_tools(logged)
-        tools = None if inner is None else f"{path}[].{inner} | [0]"
-    head = _top(rows, tools)
-    prompt = None
-    if not has_user(logged) and by_step is None:
-        prompt = usual_path(rows, "prompt", inside=(path, *filter(None, [tools])))
-        asked = [value_at(prompt, row) for row in rows]
-        prompt = prompt if any(isinstance(one, list) or has_words(one) for one in asked) else None
-    messages = path
-    reply = None if prompt is not None else _reply(rows, path, lists, tools)
-    made = ""
-    if prompt is not None and any(isinstance(value_at(prompt, row), list) for row in rows):
-        messages = f"[{prompt}, {path}][]"
-    elif prompt is not None:
-        made = f"[{{role: 'user', text: {prompt}}}]"
-        messages = f"[{made}, {path}][]"
-    elif reply is not None and reply[1]:
-        messages = f"[{path}, [{reply[0]}]][]"
-    elif reply is not None:
-        made = f"[{{role: 'assistant', text: {reply[0]}}}]"
-        messages = f"[{path}, {made}][]"
-    read = lists if made else [as_list(value_at(messages, row)) for row in rows]
-    message = propose(read, names)
-    for key in ("role", "text") if made else ():
-        own = message.section.get(key)
-        if own != key:
-            message.section[key] = key if own is None else _either(own, key)
-    conversation: dict[str, Any] = {"messages": messages}
-    own_id = usual_path(rows, "id", inside=(path,))
-    if own_id is not None and _are_parts(rows, own_id, path):
-        conversation["session"] = own_id
-        if (order := usual_path(rows, "order", inside=(path,))) is not None:
-            conversation["order"] = order
-        message.decisions.append(
-            f"conversation.session: are records with one {own_id!r} parts of one conversation?"
-        )
-    elif own_id is not None:
-        conversation["id"] = own_id
-    elif by_step is not None:
-        conversation["session"] = "'conversation'"
-        message.decisions.append("conversation.session: is the whole file one conversation?")
-    return conversation | head, message
-
-
-def _are_parts(rows: Sequence[Json], own_id: str, path: str) -> bool:
-    """Returns whether records with one id have other messages each, and not all of them again."""
-    last: dict[str, list[Json]] = {}
-    shared = 0
-    for row in rows:
-        name, items = str(value_at(own_id, row)), as_list(value_at(path, row))
-        before = last.get(name)
-        if before is not None and (not items or before[:1] == items[:1]):
-            return False
-        shared += before is not None
-        last[name] = items
-    return shared > 0
-
-
-def _reply(
-    rows: Sequence[dict[str, Json]], path: str, lists: Sequence[Sequence[Json]], tools: str | None
-) -> tuple[str, bool] | None:
-    """Returns the path of the answers to lists of messages, and whether they are messages.
-
-    None if a list ends with an answer itself, or if there are no others.
-    """
-    taken = Proposal(taken=[path, *filter(None, [tools])])
-    paths = dict.fromkeys(one for row in rows for one in key_paths(row) if one.count(".") < 2)
-    for one in sorted(paths, key=lambda one: (rank("answer", one), one.count("."))):
-        values = [value for row in rows if (value := value_at(one, row)) not in (None, "")]
-        is_inside = taken.is_taken(one) or path.startswith(f"{one}.") or "[" in one
-        if is_inside or len(values) < len(rows):
-            continue
-        are_messages = all(isinstance(value, dict) for value in values)
-        are_texts = is_usual("answer", one) and all(isinstance(value, str) for value in values)
-        logged = [message for items in lists for message in items]
-        role = role_path(
-            [*logged, *values] if are_messages else logged, "sure" if are_messages else "likely"
-        )
-        last = (
-            {meaning(str(value_at(role, items[-1]))) for items in lists if items} if role else set()
-        )
-        if "assistant" in last or not (are_messages or are_texts):
-            continue
-        if are_texts or {meaning(str(value_at(role, value))) for value in values} == {"assistant"}:
-            return one, are_messages
-    return None
-
-
-def _either(path: str, other: str) -> str:
-    """Returns the path that finds what one of two finds; a constant is the last one."""
-    return f"{other} || {path}" if path.startswith("'") else f"{path} || {other}"
-
-
-def _as_records(
-    rows: Sequence[dict[str, Json]], sure: Sure
-) -> tuple[dict[str, Any], Proposal] | None:
-    """Returns the mapping of records that are messages, grouped by a key."""
-    if role_path(rows, sure) is None:
-        return None
-    name = usual_path(rows, "id", shared=True, whole=True)
-    is_by_values = name is None
-    if name is None and sure != "likely":
-        name = _group_by_values(rows, role_path(rows, sure) or "")
-    if name is None and sure == "likely":
-        return None
-    conversation: dict[str, Any] = {"id": name if name is not None else "'conversation'"}
-    order = usual_path(rows, "order")
-    if order is not None and all(value_at(order, record) is not None for record in rows):
-        conversation["order"] = order
-    groups: dict[str, list[Json]] = {}
-    for row in _ordered(rows, conversation.get("order")):
-        groups.setdefault(str(value_at(conversation["id"], row)), []).append(row)
-    tools, names = find_tools(rows)
-    head = _top(rows, tools)
-    apart = [path for path in (name, conversation.get("order")) if path is not None]
-    message = propose([*groups.values()], names, apart)
-    if name is None:
-        message.decisions.append("conversation.id: is the whole file one conversation?")
-    elif is_by_values:
-        message.decisions.append(f"conversation.id: are records with one {name!r} a conversation?")
-    own = message.section.get("model")
-    if own is not None and head.get("model") == own:
-        del head["model"]
-    if head.get("system") in str(message.section.get("text", "")).split(" || "):
-        del head["system"]  # it is that of a message
-    return conversation | head, message
-
-
-def _group_by_values(rows: Sequence[dict[str, Json]], role: str) -> str | None:
-    """Returns a path whose values group the records into several conversations, or None.
-
-    Each has a message of the user, and an answer that follows it; if the names of the roles are
-    unknown, each has the two that are most frequent.
-    """
-    roles = [plain(value_at(role, row)) for row in rows]
-    usual = [value for value, _ in Counter(roles).most_common(2)]
-    known = {*map(meaning, roles)} >= {"user", "assistant"}
-    for path in scalar_paths(rows):
-        groups: dict[str, list[str]] = {}
-        for row, value in zip(rows, roles, strict=True):
-            groups.setdefault(str(value_at(path, row)), []).append(
-                meaning(value) if known else value
-            )
-        whole = all(value_at(path, row) not in (None, "") for row in rows)
-        if path == role or not whole or not 1 < len(groups) < len(rows):
-            continue
-        first, second = ("user", "assistant") if known else usual
-        if all(first in one and second in one[known * one.index(first) :]
-               for one in groups.values()):  # fmt: skip
-            return path
-    return None
-
-
-def _ordered(rows: Sequence[Json], order: str | None) -> Sequence[Json]:
-    """Returns the rows as `conversation.order` orders them."""
-    places = None if order is None else places_of([value_at(order, row) for row in rows])
-    if places is None:
-        return rows
-    return [rows[at] for at in sorted(range(len(rows)), key=places.__getitem__)]
-
-
-def _with_top(
-    rows: Sequence[dict[str, Json]], found: tuple[dict[str, Any], Proposal] | None
-) -> tuple[dict[str, Any], Proposal] | None:
-    """Returns the mapping of rows with what a conversation has once."""
+def _suggested(records: _Records) -> _Suggested | None:
+    rows = [as_dict(_cut(record)) for record in records.rows if isinstance(record, dict)]
+    found = propose_shape(rows) if rows else None
     if found is None:
         return None
     conversation, message = found
-    return conversation | _top(rows, find_tools(rows)[0]), message
+    section = message.section
+    call, result = CallPaths(**section.get("call", {})), ResultPaths(**section.get("result", {}))
+    paths = MessagePaths(**section | {"call": call, "result": result})
+    spec = MappingSpec(paths, ConversationPaths(**conversation), records.path, records.query)
+    sections = {"conversation": conversation, "message": section}
+    questions = [*message.questions, *records.questions]
+    if str(conversation.get("messages")).startswith("[{") and "session" not in conversation:
+        questions += [f"records: is each item of {one!r} a conversation?" for one in records.items]
+    return _Suggested(spec, sections, questions, rows, characters_read(spec, rows))
 
 
-def _in_turns(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
-    """Returns the mapping of records with a list whose items hold a question and its answer."""
-    lists: dict[str, list[dict[str, Json]]] = {}
-    for row in rows:
-        for path, items in objects_in(row):
-            if isinstance(value_at(path, row), list):
-                lists.setdefault(path, []).extend(map(as_dict, items))
-    for path, turns in lists.items():
-        found = propose_rows(turns)
-        if found is None or "role: 'assistant', text: " not in found[0]["messages"]:
-            continue
-        own, message = found
-        turn, _, condition = own["messages"].rpartition("][?")
-        messages = f"{path}[].{turn}][] | [?{condition}" if turn else f"{path}[].{condition}[]"
-        conversation = {"messages": messages}
-        if (own_id := usual_path(rows, "id", inside=(path,))) is not None:
-            conversation["id"] = own_id
-        return conversation | _top(rows, find_tools(rows)[0]), message
-    return None
+def _cut(value: Json) -> Json:
+    """Returns a value without the ends of long lists and objects."""
+    if isinstance(value, list):
+        return [_cut(one) for one in value[:_ITEMS]]
+    if isinstance(value, dict):
+        return {key: _cut(one) for key, one in islice(value.items(), _KEYS)}
+    return value
 
 
-def _top(rows: Sequence[dict[str, Json]], tools: str | None) -> dict[str, Any]:
-    """Returns the paths of what a conversation has once."""
-    found: dict[str, Any] = {}
-    for key in ("system", "model", "license"):
-        if (path := usual_path(rows, key)) is not None:
-            found[key] = path
-    if tools is not None:
-        found["tools"] = tools
-    outcome: dict[str, str] = {}
-    for path in dict.fromkeys(path for row in rows for path in key_paths(row)):
-        name = OUTCOMES.get(path.rpartition(".")[2])
-        if name is not None and path.count(".") < 2 and "[" not in path:
-            outcome.setdefault(name, path)
-    return found | ({"outcome": outcome} if outcome else {})
+def _unread(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[tuple[str, Json]]:
+    """Yields (path, value) of what no path reads of the records and their messages."""
+    reading = reading_of(spec)
+    places = [(reading.record, row) for row in rows
+              if not spec.are_messages or role_of(spec.message, row) != "skip"]  # fmt: skip
+    for row in () if spec.are_messages else rows:
+        items = listed(value_at(spec.conversation.messages, row))
+        places += [(reading.message, item) for item in items]
+    for place, value in places:
+        yield from (one for one in place.unread(value) if one[1] not in (None, "", [], {}))
+
+
+def _records(source: Source) -> Iterator[_Records]:
+    """Yields the records that a source may hold: of a JSON document, those of each list in it."""
+    if source.peek.kind == "sqlite":
+        yield from _of_database(source)
+        return
+    document = source.unread_copy().document() if source.peek.kind == "json" else None
+    if isinstance(document, list) and document and all(map(_are_objects, document)):
+        path = "[*].{messages: @}"
+        yield _Records(as_list(value_at(path, [*document]))[:_RECORDS], path)
+        return
+    yield _Records(_first(source, MappingSpec(MessagePaths())))
+    if isinstance(document, dict | list):
+        yield from islice(_nested(document), _PLACES)
+
+
+def _first(source: Source, spec: MappingSpec) -> list[Json]:
+    records = islice(mapped_records(spec, source.unread_copy()), _RECORDS)
+    return [one.value for one in records if not isinstance(one, Problem)]
+
+
+def _are_objects(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+
+
+def _nested(document: Json) -> Iterator[_Records]:
+    """Yields the records of each list of objects in a document, the outer ones first.
+
+    An object by ids, or by names that none of its objects shares, is such a list. What stands
+    beside a list, and may be said to the model, is asked about.
+    """
+    start, items = ("[]", as_list(document)) if isinstance(document, list) else ("", [document])
+    pending: list[tuple[str, Sequence[Json], int, list[str]]] = [(start, items, 0, [])]
+    while pending:
+        path, inside, depth, beside = pending.pop(0)
+        found = {key: values for key, values in columns(inside, 0).items() if key[-1] != ")"}
+        for key, values in found.items():
+            is_by_name = all(map(_is_by_name, values))
+            place = f"values({key})" if is_by_name else key
+            full = f"{path}.{place}" if path else place
+            held: list[Any] = values
+            if is_by_name:
+                held = [one for value in values for one in value.values()]
+            if is_by_name or all(isinstance(one, list) for one in held):
+                full += "[]"
+            inner = [one for value in held for one in one_or_many(value)][:_RECORDS]
+            if not inner or not all(isinstance(one, dict) for one in inner):
+                continue
+            lost = [*beside, *(one for one in found if one != key
+                               and any(_is_said(one, value) for value in found[one]))]  # fmt: skip
+            if full.endswith("[]"):
+                what = "stand beside the records and are not read: did the model see them?"
+                asked = [f"records: {', '.join(map(repr, lost))} {what}"] if lost else []
+                each = [] if is_usual("one_each", key) else [key]
+                yield _Records(inner, full, questions=asked, items=each)
+            if depth < _DEPTH:
+                pending.append((full, [*inner], depth + 1, lost))
+
+
+def _is_said(path: str, value: Json) -> bool:
+    """Returns whether a key beside records is said to the model in each of their conversations."""
+    is_named = any(is_usual(key, path) for key in ("system", "prompt", "answer"))
+    return (is_named and has_words(value)) or bool(definitions(value))
+
+
+def _is_by_name(value: Json) -> bool:
+    """Returns whether an object has objects that are alike, by their ids."""
+    inner = [*as_dict(value).values()]
+    if not inner or not all(isinstance(one, dict) for one in inner):
+        return False
+    shared = set.intersection(*({*as_dict(one)} for one in inner))
+    return has_ids(as_dict(value)) or (len(inner) > 1 and bool(shared))
+
+
+def _of_database(source: Source) -> Iterator[_Records]:
+    """Yields the records of the table that is likest to messages, and asks about the others."""
+    found = tables(source)
+    likely = sorted(found, key=lambda name: (-_likeness(found[name]), name))
+    for main in likely[:1]:
+        query = f'SELECT * FROM "{main}"'  # noqa: S608 - shown to the user, who runs it
+        rest = [f"{name!r} ({', '.join(sorted(found[name]))})" for name in likely[1:6]
+                if any(is_usual(key, one) for key in _SAID for one in found[name])]  # fmt: skip
+        what = f"query: did the model see what is in {', '.join(rest)}? Then join it"
+        rows = _first(source, MappingSpec(MessagePaths(), query=query))
+        yield _Records(rows, query=query, questions=[what] if rest else [])
+
+
+def _likeness(names: Iterable[str]) -> int:
+    return sum(any(rank(key, name) < 20 for name in names) for key in ("role", "text", "session"))
