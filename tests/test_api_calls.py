@@ -110,7 +110,9 @@ def test_messages_are_rows_where_a_mapping_or_a_format_reads_them(tmp_path):
     messages = ROW["messages"]
     mapping = builder.suggest_mapping(messages)
     assert builder.inspect_log(messages, mapping=mapping).conversation.samples == 1
-    assert builder.build_dataset(messages, tmp_path / "out", mapping=mapping).ledger.samples == 1
+    (question,) = (line for line in mapping.text.splitlines() if line.startswith("# Decide"))
+    answered = mapping._replace(text=mapping.text.replace(question, ""))
+    assert builder.build_dataset(messages, tmp_path / "out", mapping=answered).ledger.samples == 1
     assert builder.recognise(messages) == {}
 
 

@@ -700,6 +700,9 @@ def _top(rows: Sequence[dict[str, Json]], *inside: str) -> dict[str, Any]:
     for key in ("system", "model", "license"):
         if (path := pick(found, key, without=inside)) is not None:
             top[key] = path
+    setup = (path for path in found if path.endswith(("setup.prompt", "config.prompt")))
+    if "system" not in top and (path := next(setup, None)) is not None:
+        top = {"system": path} | top
     tools = find_tools(rows)
     if tools is None and inside:
         held = find_tools([one for row in rows for one in as_list(value_at(inside[0], row))])
