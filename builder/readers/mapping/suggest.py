@@ -88,10 +88,10 @@ def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
     yield from _skipped(spec, rows)
     yield from _ordered(spec, rows)
     yield from _flags(spec, rows)
-    counts: Counter[str] = Counter()
+    unusual: Counter[str] = Counter()
     for event in found:
-        counts += _counts(event)
-    yield from (text.format(counts[key]) for key, text in questions().items() if counts[key])
+        unusual += _counts(event)
+    yield from (text.format(unusual[key]) for key, text in questions().items() if unusual[key])
     for role in ("user", "assistant"):
         texts = [part.text for event in found for one in event.messages if one.role == role
                  for part in one.parts if isinstance(part, Text)]  # fmt: skip
@@ -250,7 +250,7 @@ def _counts(event: Conversation) -> Counter[str]:
     codes = Counter(part.code for part in parts if isinstance(part, Unparsed))
     texts = [part.text for part in parts if isinstance(part, Text)]
     by_name = [one for one in inner if isinstance(one, Data) and isinstance(one.value, dict)]
-    counts = Counter({
+    unusual = Counter({
         "no user": int("user" not in roles <= {*ROLES}),
         "no answer": int("assistant" not in roles <= {*ROLES}),
         "nothing": sum(not one.parts for one in messages),
@@ -265,16 +265,17 @@ def _counts(event: Conversation) -> Counter[str]:
     for one, after in zip(messages, [*messages[1:], None], strict=True):
         has_calls = any(isinstance(part, ToolCall) for part in one.parts)
         results = [part for part in one.parts if isinstance(part, ToolResult)]
-        counts["no ids"] += opened > 1 and any(not (part.call_id or part.name) for part in results)
+        is_loose = any(not (part.call_id or part.name) for part in results)
+        unusual["no ids"] += opened > 1 and is_loose
         opened = 0 if results else opened + sum(isinstance(part, ToolCall) for part in one.parts)
         if after is not None:
-            counts["unanswered"] += has_calls and after.role == "user"
-            counts["silent"] += has_calls and _is_answer(after)
-            counts["answers"] += not has_calls and _is_answer(one) and _is_answer(after)
+            unusual["unanswered"] += has_calls and after.role == "user"
+            unusual["silent"] += has_calls and _is_answer(after)
+            unusual["answers"] += not has_calls and _is_answer(one) and _is_answer(after)
         elif one.role == "assistant":
             is_thought = all(isinstance(part, Reasoning) for part in one.parts)
-            counts["thought"] += bool(one.parts) and is_thought
-    return counts
+            unusual["thought"] += bool(one.parts) and is_thought
+    return unusual
 
 
 def as_keys(part: object) -> Collection[str]:
