@@ -82,6 +82,7 @@ _HEAD = re.compile(
 )
 """The line that begins a message in a transcript. Instruction and response have a `#` before."""
 
+
 def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
     """Yields a line for each thing that the user of a proposal has to decide."""
     found = _conversations(spec, rows)
