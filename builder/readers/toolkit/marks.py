@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from builder.conversation import Json, TokenIds
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
+from builder.readers.toolkit.tables import by_word, words
 
 # -- answers that are not whole ------------------------------------------------------------------
 
@@ -18,27 +19,7 @@ _COMPLETE = frozenset({
     "stop", "end_turn", "stop_sequence", "tool_use", "tool_calls", "complete",
     "tool_call",
 })  # fmt: skip
-_FAULTS = {
-    "truncated": (
-        "length", "max_tokens", "max_output_tokens", "model_length",
-        "model_context_window_exceeded", "incomplete", "error", "cancelled", "timeout",
-    ),
-    "aborted": ("abort", "aborted", "interrupted", "canceled"),
-    "paused": ("pause_turn",),
-    "content_filter": (
-        "content_filter", "content_filtered", "guardrail_intervened", "refusal", "safety",
-        "recitation", "blocklist", "prohibited_content", "spii", "model_armor", "image_safety",
-    ),
-    "bad_call": (
-        "malformed_function_call", "malformed_model_output", "malformed_response",
-        "malformed_tool_use", "missing_thought_signature", "too_many_tool_calls",
-        "unexpected_tool_call",
-    ),
-}  # fmt: skip
-"""Finish reasons of all providers that make an answer unfit as a target: the pages of the APIs in
-docs/formats. Anthropic's `refusal` means that a filter cut the answer off; a paused turn continues
-in the answer to the next request."""
-_CODES = {reason: code for code, reasons in _FAULTS.items() for reason in reasons}
+_CODES = by_word("finish_faults")
 
 
 def finish_fault(reason: Json, unknown: str | None = None) -> str | None:
@@ -52,11 +33,7 @@ def finish_fault(reason: Json, unknown: str | None = None) -> str | None:
     return None if name in _COMPLETE else _CODES.get(name, unknown)
 
 
-_CUT_WORDS = {
-    "aborted": ("interrupted", "aborted", "cancelled", "canceled", "stopped_by_user"),
-    "truncated": ("partial", "incomplete", "truncated", "cut_off", "unfinished"),
-}
-_CUT = {word: code for code, words in _CUT_WORDS.items() for word in words}
+_CUT = by_word("cut")
 _WHOLE = frozenset({"complete", "completed", "finished"})
 """Names of flags that are False for an answer that was cut."""
 _STATES = ("status", "state")
@@ -99,24 +76,11 @@ def snake(name: str) -> str:
 
 # -- answers that their author does not train ----------------------------------------------------
 
-_LOSS_WORDS = frozenset({
-    "loss", "train", "trained", "training", "trainable", "learn", "learned", "learnable",
-    "supervised", "supervise", "backprop",
-})  # fmt: skip
-_MASK_WORDS = frozenset({"mask", "masked", "masking"})
-_NOT_WORDS = frozenset({
-    "no", "not", "skip", "ignore", "ignored", "exclude", "excluded", "without", "disable",
-    "disabled", "omit",
-})  # fmt: skip
-_FILL_WORDS = frozenset({
-    "is", "to", "do", "be", "should", "has", "have", "with", "use", "compute", "calculate", "calc",
-    "include", "included", "in", "for", "on", "of", "from", "apply", "needs", "enable", "enabled",
-    "step", "turn", "message", "assistant", "response", "answer", "this", "the", "target", "flag",
-})  # fmt: skip
-_KNOWN_WORDS = _LOSS_WORDS | _MASK_WORDS | _NOT_WORDS | _FILL_WORDS
-_WEIGHT_WORDS = frozenset({
-    "weight", "loss", "train", "training", "turn", "message", "step", "sample", "assistant",
-})  # fmt: skip
+_LOSS_WORDS = words("loss", "loss")
+_MASK_WORDS = words("loss", "mask")
+_NOT_WORDS = words("loss", "negation")
+_KNOWN_WORDS = _LOSS_WORDS | _MASK_WORDS | _NOT_WORDS | words("loss", "other")
+_WEIGHT_WORDS = words("loss", "weight")
 _PIECES = ("train_detail", "training_detail", "content")
 """Keys of pieces of a message that are trained or not: axolotl's, and parts of the content."""
 

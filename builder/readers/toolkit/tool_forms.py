@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
+from builder.readers.toolkit.tables import by_word
 from builder.readers.toolkit.unknown_keys import unknown_key
 
 _RESULTS = frozenset({
@@ -74,17 +75,7 @@ def decoded(definition: Json, changes: Counter[str]) -> Json:
 
 _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
-_TYPE_NAMES = {
-    "str": "string", "text": "string", "char": "string", "byte": "string", "bytes": "string",
-    "int": "integer", "long": "integer", "short": "integer", "biginteger": "integer",
-    "float": "number", "double": "number", "decimal": "number",
-    "bool": "boolean",
-    "dict": "object", "hashmap": "object", "map": "object", "hashtable": "object",
-    "mapping": "object",
-    "list": "array", "tuple": "array", "set": "array", "arraylist": "array", "queue": "array",
-    "stack": "array", "sequence": "array", "iterable": "array",
-    "none": "null", "nonetype": "null",
-}  # fmt: skip
+_TYPE_NAMES = by_word("types")
 _ANY = frozenset({"any", "object?", "unknown", "type_unspecified"})
 _TYPE_HEAD = re.compile(r"\s*(?:typing\.)?([A-Za-z_]+)\s*(\[(.*)\])?")
 

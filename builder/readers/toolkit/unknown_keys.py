@@ -27,6 +27,7 @@ from builder.conversation import (
 from builder.jsonio import loads_text
 from builder.readers.toolkit.marks import CUT_KEYS, cut_code, is_history, is_trained, trains
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, unknown_code
+from builder.readers.toolkit.tables import words
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
 from builder.sources.source import Source
 
@@ -44,17 +45,7 @@ _MAX_DEPTH = 8
 _NAME = re.compile(r"[\w.:/+=%~@-]*|\d{4}-\d\d-\d\d \d\d:\d\d[\d:.+ A-Z]*", re.ASCII)
 """An id, a path, an address, encoded bytes or a time, which are no words."""
 
-MESSAGE_KEYS = THOUGHT_KEYS | CUT_KEYS | {
-    "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
-    "annotations", "prefix", "id", "timestamp", "created_at", "model", "type",
-    "images", "videos", "audios", "cache_control", "parsed", "executed_tools", "from", "value",
-    "provider_specific_fields", "encrypted_content", "thought_signature", "usage",
-    "phase", "status", "citations", "reasoning_signature", "token_ids", "logprobs", "uuid",
-    "metadata", "usage_metadata", "provider_state", "is_error", "stop_reason", "finish_reason",
-    "createdAt", "tool_name", "train_detail", "training_detail", "channel", "recipient",
-    "from_history", "injected",
-}  # fmt: skip
-"""Keys of messages that readers know, or that hold no words of the conversation."""
+MESSAGE_KEYS = THOUGHT_KEYS | CUT_KEYS | words("unknown_keys", "message")
 
 _MODEL = ("model", "_model", "model_name", "model_id", "modelId", "model_slug")
 """Keys of an answer that name the model that gave it."""
@@ -66,56 +57,14 @@ _KIND_KEYS = ("text_type", "message_type", "kind", "content_kind")
 _LISTENERS = frozenset({"", "all", "assistant", "user"})
 """Recipients of a text that are no tools."""
 _THOUGHT_KINDS = frozenset({"analysis", "thought", "thoughts", "thinking", "reasoning", "cot"})
-_OTHER_KINDS = frozenset({
-    "commentary", "draft", "plan", "planning", "critique", "reflection", "scratchpad", "internal",
-    "private", "note", "notes", "summary", "debug", "log", "status", "monologue", "self_talk",
-    "intent", "classification", "metadata",
-})  # fmt: skip
-
-_MEDIUMS = frozenset({
-    "web", "sms", "slack", "email", "chat", "phone", "voice", "whatsapp", "telegram", "discord",
-    "teams", "api", "app", "mobile",
-})  # fmt: skip
-"""Values of `channel` by which the text came, not what it is."""
+_OTHER_KINDS = words("unknown_keys", "other_kinds")
+_MEDIUMS = words("unknown_keys", "mediums")
 
 _LISTS = ("content", "parts", "blocks", "tool_calls", "toolCalls")
 """Keys of a message that hold its parts and calls."""
+PART_KEYS = MESSAGE_KEYS | words("unknown_keys", "part")
 
-PART_KEYS = MESSAGE_KEYS | {
-    "text", "thinking", "reasoning", "signature", "data", "input", "arguments", "args", "function",
-    "custom", "source", "title", "context", "image_url", "audio_url", "video_url", "input_audio",
-    "file", "file_id", "file_data", "file_url", "filename", "url", "detail", "image", "video",
-    "document", "format", "media_type", "mime_type", "mimeType", "path", "index", "tool",
-    "tool_use_id", "toolUseId", "toolUse", "toolResult", "toolUseID", "call_id", "caller",
-    "server_name", "output", "result", "results", "response", "error", "errorText", "json",
-    "object", "cachePoint", "reasoningContent", "guardContent", "citationsContent", "searchResult",
-    "thought", "thoughtSignature", "inlineData", "fileData", "functionCall", "functionResponse",
-    "executableCode", "codeExecutionResult", "inline_data", "function_response", "executable_code",
-    "toolCallId", "toolName", "toolCall", "toolInvocation", "toolInvocations", "state",
-    "providerMetadata", "providerOptions", "providerExecuted", "parsed_arguments", "extra_content",
-    "partialJson", "run", "progress", "complete", "mediaType", "summary", "content_type", "extras",
-    "response_metadata", "parameters", "description", "namespace", "start_index", "end_index",
-    "toolResponse", "parse_error", "document_url", "toolAddition", "toolRemoval", "approval",
-    "think", "experimental_content",
-}  # fmt: skip
-"""Keys of a part of a message, of a call, and of the call's function, in any API."""
-
-ROW_COLUMNS = frozenset({
-    "messages", "conversations", "input", "preferred_output", "non_preferred_output", "prompt",
-    "completion", "chosen", "rejected", "kto_tag", "label", "system", "tools", "tool_defs",
-    "functions", "function_call", "tool_choice", "parallel_tool_calls", "response_format",
-    "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body", "modalities",
-    "audio", "prediction", "web_search_options", "thinking", "chat_template_kwargs", "usage",
-    "plugins", "models", "transforms", "metadata", "extra_info", "reward_model", "info", "metrics",
-    "ground_truth", "data_source", "ability", "answer", "task", "id", "uuid", "model", "license",
-    "source", "dataset", "category", "images", "image", "videos", "video", "audios", "reward",
-    "rewards", "score", "success", "resolved", "passed", "correct", "error", "labels",
-    "exit_status", "feedback", "benchmark", "completed", "partial", "timestamp", "created",
-    "is_correct", "split", "index", "agent_name", "trajectory", "url", "user", "cache_control",
-    "conversation", "patch", "stop_condition", "openai_moderation", "language", "finish_reason",
-    "is_truncated",
-})  # fmt: skip
-"""Columns that readers know, or that describe the row: verl's and TRL's, and a request's fields."""
+ROW_COLUMNS = words("unknown_keys", "row")
 
 
 _CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function_name", "function")
