@@ -64,7 +64,6 @@ def find_sources(
 
 
 def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[Source | Problem]:
-    """Yields what `spec` names on this machine."""
     pattern = expand_home(spec)
     path = base / pattern
     seen: set[Hashable] = set()
@@ -94,7 +93,6 @@ def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[
 
 
 def _stored(spec: str, limit: int) -> Iterator[Source | Problem]:
-    """Yields what `spec` names in an object store, by the rules for folders."""
     root, wanted, objects = list_objects(spec)
     listing, problems = store_listing(root, objects)
     yield from problems
@@ -143,7 +141,6 @@ def _glob(
 def _expand(
     place: str, parts: Sequence[str], root: Listing, above: Identities
 ) -> Iterator[str | Problem]:
-    """Yields the paths below `place` that match the pattern's parts."""
     if not parts:
         yield place
         return
@@ -178,7 +175,6 @@ def _expand(
 
 
 def _entry(place: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
-    """Yields the source at a path, or those of the folder there."""
     name = _name(place)
     if name in walk.taken:
         return
@@ -226,7 +222,6 @@ def _folder(place: str, walk: _Walk, above: Identities) -> Iterator[Source | Pro
 
 
 def _stores(folder: Listing) -> list[Reader]:
-    """Returns the readers of stores that recognise the folder."""
     hooks = {reader.is_store for reader in readers().values()}
     hits = {is_store for is_store in hooks if is_store is not None and is_store(folder)}
     return [reader for reader in readers().values() if reader.is_store in hits]

@@ -60,7 +60,6 @@ _KEYS = MESSAGE_KEYS | {
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims objects with a list of actions and observations in the standard's classes."""
     for row in source.peek.objects:
         classes = [as_dict(item).get("class_") for item in as_list(row.get("content"))]
         if classes and any(isinstance(name, str) and name in _CLASSES for name in classes):
@@ -194,7 +193,6 @@ def _observed_parts(item: dict[str, Json]) -> _Contents:
 
 
 def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
-    """Returns the call of an action, or None for a message."""
     call_id = name_or_none(item.get("tool_call_id"))
     if item.get("class_") == "code_action":
         code: dict[str, Json] = {name: item.get(name) for name in ("language", "content")}
@@ -208,7 +206,6 @@ def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
 
 
 def _without_finish(text: str, changes: Counter[str]) -> str:
-    """Returns the text of a message without the tags of the final message."""
     before, tag, rest = text.partition(_FINISH)
     if not tag or not rest.rstrip().endswith(_FINISH_END):
         return text
@@ -239,7 +236,6 @@ def _with_plain_kwargs(
 
 
 def _strings(values: Iterable[Json]) -> Iterator[str]:
-    """Yields the strings among values, also nested ones."""
     for value in values:
         if isinstance(value, str):
             yield value
@@ -248,7 +244,6 @@ def _strings(values: Iterable[Json]) -> Iterator[str]:
 
 
 def _is_source(value: Json) -> bool:
-    """Returns whether a value is the text of a Python literal."""
     if not isinstance(value, str):
         return False
     try:
@@ -263,7 +258,6 @@ def _from_source(value: Json) -> Json:
 
 
 def _unwrapped(value: Json) -> Json:
-    """Returns the value with one pair of quotes removed from each of its strings."""
     if isinstance(value, str):
         return value[1:-1]
     if isinstance(value, list):

@@ -53,7 +53,6 @@ def _is_store(folder: Listing) -> bool:
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims entries with questions, and answers with an id and a ground truth."""
     for member in source.members or (source,):
         for row in member.peek.objects:
             if _is_question(row):
@@ -191,7 +190,6 @@ def _calls(items: Json, changes: Counter[str]) -> list[Part]:
 
 
 def _first(accepted: dict[str, Json], changes: Counter[str]) -> dict[str, Json]:
-    """Returns the arguments of one accepted call."""
     chosen: dict[str, Json] = {}
     for name, values in accepted.items():
         if not isinstance(values, list):

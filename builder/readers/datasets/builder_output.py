@@ -29,7 +29,6 @@ def _holds(name: str) -> bool:
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims a store whose first file in data/ contains samples."""
     if source.peek.kind != "folder":
         return None
     data = _data(source)
@@ -64,7 +63,6 @@ def _data(source: Source) -> list[Source]:
 
 
 def _meta_records(meta: Source | None) -> Iterator[dict[str, Json]]:
-    """Yields the records of a file in meta/, which do not count as records of the source."""
     if meta is None:
         return
     for item in meta.json_lines():
@@ -93,7 +91,6 @@ def _completed(conversation: Conversation, record: dict[str, Json]) -> Conversat
 
 
 def _context(logged: dict[str, Json]) -> Context | None:
-    """Returns the context in a record of meta/, or None."""
     level, missing = as_str(logged.get("level")), logged.get("missing")
     if level not in LEVELS or not isinstance(missing, list):
         return None

@@ -235,7 +235,6 @@ def _when2call(where: str, row: dict[str, Json], names: Counter[str]) -> Iterato
 
 
 def _tagged(name: str, where: str, messages: list[Json], tools: Json) -> Conversation | Problem:
-    """Returns the conversation of messages with the calls that their texts contain in tags."""
     conversation = read_chat(name, where, messages, tools)
     if isinstance(conversation, Problem):
         return conversation
@@ -471,7 +470,6 @@ def _dataclaw(where: str, row: dict[str, Json], names: Counter[str]) -> Conversa
 
 
 def _dataclaw_messages(message: dict[str, Json]) -> Iterator[Message]:
-    """Yields a message, and the results of its calls."""
     parts: list[Part] = [*thoughts_of_keys(message), *content(message.get("content"))]
     kinds = (as_str(part.get("type")) for part in as_dicts(message.get("content_parts")))
     parts += [Media(kind or "file") for kind in kinds]

@@ -49,7 +49,6 @@ _TURN = re.compile(r"(?:\A\s*|\n\n)(Human|Assistant): ?")
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims rows with a question and an answer that are texts, or with a text in ChatML."""
     for row in source.peek.objects:
         if "messages" in row or "conversations" in row:
             continue
@@ -101,7 +100,6 @@ def _is_rendered(text: str) -> bool:
 
 
 def _events(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
-    """Yields a conversation for each row, and one for the worse answer of a preference."""
     if (pair := _preference(row)) is not None:
         for number, column in enumerate(pair):
             text = row.get(column)

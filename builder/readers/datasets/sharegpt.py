@@ -79,7 +79,6 @@ def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
 
 
 def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> list[Message]:
-    """Returns the messages of a turn: one for each result, else one."""
     role = role_of(item)
     value = item["value"] if "value" in item else item.get("content")
     blocks = tags.responses(value) if role == "user" and isinstance(value, str) else None
@@ -314,7 +313,6 @@ def _tools(
 
 
 def _typed_tools(turns: list[Json]) -> Json:
-    """Returns the value of a typed part `tools` (LLaMA-Factory's older form), or None."""
     for turn in turns:
         for part in as_list(turn, "content"):
             if as_dict(part).get("type") == "tools":

@@ -206,7 +206,6 @@ def _value(body: str, at: int) -> tuple[Json, int]:
 
 
 def _mark(body: str, at: int, *, keep_space: bool = False) -> tuple[str, int]:
-    """Returns the next comma or closing bracket, and the position after it."""
     match = _NEXT.match(body, at)
     if match is None:
         raise JsonFault("bad_json", f"neither a comma nor a bracket at character {at}")
@@ -398,7 +397,6 @@ def _xlam(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation
 
 
 def _section(prompt: str, name: str) -> str | None:
-    """Returns the text of a section of Hammer's prompt, or None."""
     _, begin, rest = prompt.partition(f"[BEGIN OF {name}]")
     body, end, _ = rest.partition(f"[END OF {name}]")
     return body.strip() if begin and end else None
@@ -464,7 +462,6 @@ def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message
 
 
 def _keyed(parts: list[Part], so_far: str) -> tuple[Part, ...]:
-    """Returns the parts with keys of calls that other rows share if they repeat the text before."""
     return tuple(
         replace(part, key=f"{so_far}:{number}") if isinstance(part, ToolCall) else part
         for number, part in enumerate(parts)

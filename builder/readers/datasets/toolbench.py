@@ -52,7 +52,6 @@ _Node: TypeAlias = tuple[str, dict[str, Json]]
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims answers with a generation and its search, and queries with an id."""
     for value in source.peek.objects:
         generated = isinstance(value.get("answer_generation"), dict)
         if generated and ("tree" in value or "trys" in value):
@@ -182,7 +181,6 @@ def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
 
 
 def _branches(answer: dict[str, Json]) -> Iterator[list[_Node]]:
-    """Yields the nodes of each branch from the root to a leaf, in the order of the search."""
     for number, item in enumerate(as_list(answer.get("trys"))):
         chain = as_list(item, "chain")
         nodes = [(f"{number}.{at}", as_dict(node)) for at, node in enumerate(chain)]
@@ -235,7 +233,6 @@ def _has_calls_of(chain: list[Message], steps: list[Message]) -> bool:
 
 
 def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str]) -> list[Message]:
-    """Returns the chain with the keys and the called names of its branch in the tree."""
     tried = iter(_calls(steps))
     made: list[Message] = []
     for message in chain:

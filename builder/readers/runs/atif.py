@@ -249,7 +249,6 @@ class Steps:
             self._environment(results)
 
     def _untrained(self, step: dict[str, Json], parts: Sequence[Part], called: bool) -> str | None:
-        """Returns why a step does not contain the model's original answer, or None."""
         text = next((part.text for part in parts if isinstance(part, Text)), "")
         if step.get("llm_call_count") == 0 or text == _MADE_UP:
             return "inserted"
@@ -343,7 +342,6 @@ def _replaces_context(step: dict[str, Json]) -> bool:
 
 
 def _with_thoughts(thought: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Returns thoughts and text; text before `</think>` is a thought too."""
     thoughts = [Reasoning(thought)] if thought else []
     first = parts[0] if parts else None
     if not isinstance(first, Text) or "</think>" not in first.text:
@@ -414,7 +412,6 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Event:
 
 
 def _trial(source: Source) -> Iterator[Event]:
-    """Yields the events of a trial's folder."""
     outcome: Mapping[str, Json] | None = None
     trajectories: list[tuple[str, dict[str, Json]]] = []
     for member in source.members:

@@ -155,7 +155,6 @@ def _call(call: dict[str, Json], texts: Texts) -> list[Part]:
 
 
 def _server_call(part: dict[str, Json], texts: Texts) -> list[Part]:
-    """Returns a call that the provider ran inside the turn, and its result."""
     call_id = name_or_none(part.get("id"))
     call = ToolCall(as_str(part.get("name")), texts.value(part.get("arguments")), id=call_id)
     error = texts.text(part.get("error"))
@@ -475,7 +474,6 @@ def _outcome(sample: dict[str, Json], task: str, texts: Texts) -> Mapping[str, J
 
 
 def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json], bool]]:
-    """Yields each event, and whether it happened while a scorer ran (spans, or the older steps)."""
     inside: dict[str, bool] = {}
     steps: list[bool] = []
     for event in events:

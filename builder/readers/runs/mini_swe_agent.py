@@ -48,7 +48,6 @@ _MARKS = (
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims `trajectory_format` mini-swe-agent-…, and message lists with the agent's prompt."""
     if source.peek.kind != "json":
         return None
     objects = source.peek.objects
@@ -64,7 +63,6 @@ def _recognise(source: Source) -> str | None:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields one conversation, and one for each malformed answer with calls."""
     value = source.document()
     if isinstance(value, Problem):
         source.count_records()

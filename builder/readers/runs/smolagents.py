@@ -92,7 +92,6 @@ class _Requests:
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims steps with `step_number`, `model_output` and `observations`, or a run of them."""
     for item in source.peek.objects[:10]:
         if _is_action(item):
             return "steps with step_number, model_output and observations"
@@ -192,7 +191,6 @@ def _missing(
 
 
 def _ignored(step: dict[str, Json]) -> str | None:
-    """Returns the code of a step that the model never sees, or None."""
     if any(key in step for key in ("system_prompt", "task", "step_number", "plan")):
         return None
     return "final_answer" if "output" in step else unknown_code("step")
@@ -250,7 +248,6 @@ def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
 
 
 def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
-    """Returns the user messages with the observations of a step without calls."""
     images = tuple(Media("image") for _ in as_list(step.get("observations_images")))
     output = content(step.get("observations"))
     contents = [images, requests.framed("Observation:\n", output)]

@@ -116,7 +116,6 @@ _KEYS_swe_agent = MESSAGE_KEYS | {
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims an object with a history of SWE-agent's items, or rows with the history of a run."""
     if any(map(is_row, source.peek.objects)):
         return "rows with a trajectory of system, user and ai"
     if source.peek.kind != "json" or len(source.peek.objects) != 1:

@@ -56,7 +56,6 @@ def _is_store(folder: Listing) -> bool:
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims a run (info and tasks), a simulation, or the folder of a run."""
     if source.peek.kind == "folder":
         runs = [member for member in source.members if member.name == _RUN_FILE]
         return "results.json of a run, with its simulations" if any(map(_recognise, runs)) else None
@@ -129,7 +128,6 @@ def _facts(info: dict[str, Json]) -> _Facts:
 
 
 def _definition(signature: Json) -> Json:
-    """Converts a tool's signature (name, doc, params, returns) into a definition."""
     tool = as_dict(signature)
     return {
         "name": tool.get("name"),
@@ -196,7 +194,6 @@ def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
 
 
 def _message(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
-    """Returns what the agent saw of one message."""
     role = as_str(item.get("role"))
     if role == "tool" and item.get("requestor") == "user":
         changes["user_tools_hidden"] += 1
@@ -237,7 +234,6 @@ def _result(item: dict[str, Json]) -> ToolResult:
 
 
 def _voice_calls(ticks: list[dict[str, Json]]) -> list[Message]:
-    """Returns the calls of a voice run and their results, so that they are counted."""
     messages: list[Message] = []
     for tick in ticks:
         if calls := _calls(tick.get("agent_tool_calls")):

@@ -25,7 +25,6 @@ _ENDING = "transfer_to_human_agents"
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims runs (`traj`, `reward`, `task_id`) and few-shot rows (`messages_display` alone)."""
     for item in source.peek.objects:
         if isinstance(item.get("traj"), list) and "reward" in item and "task_id" in item:
             return "runs with task_id, reward and traj"

@@ -46,7 +46,6 @@ _COLUMNS = frozenset({
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims episodes (`traces`, `task`, `env`) and traces (`nodes` of sampled messages)."""
     for item in source.peek.objects:
         if isinstance(item.get("traces"), list) and {"task", "env"} <= item.keys():
             return "episodes with task, env and traces"
@@ -65,7 +64,6 @@ def _is_trace(item: dict[str, Json]) -> bool:
 
 
 def _episode(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
-    """Yields the conversations of a record; the first one counts it."""
     traces = [row] if "nodes" in row else as_dicts(row.get("traces"))
     events = [event for trace in traces for event in _trace(where, trace, names)]
     if not events:
@@ -261,7 +259,6 @@ def _wrapped(item: Json) -> Json:
 
 
 def _definition(tool: Json) -> Json:
-    """Returns a definition under the name by which calls refer to it."""
     spec = as_dict(tool)
     if not spec.get("namespace"):
         return tool

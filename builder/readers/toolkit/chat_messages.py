@@ -123,7 +123,6 @@ def reasoning(message: dict[str, Json]) -> list[Part]:
 
 
 def _thought(value: Json) -> str:
-    """Returns the text of a thought: a string, or (Mistral) a list of text parts."""
     texts = (as_str(part.get("text")) for part in as_dicts(value))
     return as_str(value) or "".join(texts)
 

@@ -292,7 +292,6 @@ def has_no_arguments(arguments: Json) -> bool:
 
 
 def _adds_arguments(answer: Message, turn: Message) -> bool:
-    """Returns whether a turn differs from an answer only by added arguments of its calls."""
     made, sent = calls(answer), calls(turn)
     if not made or len(made) != len(sent) or words(answer) != words(turn):
         return False

@@ -221,7 +221,6 @@ def has_function_calls(items: Iterable[Json]) -> bool:
 
 
 def _text_of(value: Json) -> str:
-    """Returns the text of a message's content: a string, or the texts of its parts."""
     if isinstance(value, list):
         return "".join(as_str(part, "text") for part in value)
     return as_str(value)

@@ -238,7 +238,6 @@ def _name(tool: Json) -> str:
 
 
 def _moved(stretch: Sequence[HistoryEntry]) -> Iterator[str]:
-    """Yields the codes of what differs between the requests of a stretch."""
     requests = [entry.request for entry in stretch if entry.request is not None]
     for old, new in pairwise(requests):
         if continues(old, new):
@@ -265,7 +264,6 @@ def _borrowed(heads: Sequence[RequestHead], messages: Iterable[Message]) -> tupl
 
 
 def _lacking_tools(message: Message) -> Message:
-    """Returns the message; an answer was given to a request with another list of tools."""
     if message.context is None:
         return message
     return replace(message, context=Context.lacking({*message.context.missing, "tools"}))
@@ -478,7 +476,6 @@ def has_versions(nodes: Mapping[str, ChatNode]) -> bool:
 
 
 def _is_text(messages: tuple[Message, ...]) -> bool:
-    """Returns whether the messages are one answer of text, without calls."""
     alone = messages[0] if len(messages) == 1 else None
     return (
         alone is not None

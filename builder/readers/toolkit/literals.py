@@ -124,7 +124,6 @@ def _dict(text: str, at: int, depth: int) -> tuple[Json, int]:
 
 
 def _items(text: str, at: int, close: str, depth: int) -> tuple[list[Json], int, bool]:
-    """Returns the items, the position after them, and whether parentheses make them a tuple."""
     items: list[Json] = []
     comma = False
     at = past_space(text, at)

@@ -84,7 +84,6 @@ def _ends(message: Message) -> bool:
 
 
 def _marked(message: Message, code: str) -> Message:
-    """Adds an `Unparsed` with the code to a turn, unless the turn has one."""
     if _ends(message):
         return message
     return replace(message, parts=(*message.parts, Unparsed("", code)))

@@ -81,7 +81,6 @@ def first_of(value: dict[str, Json], *keys: str) -> Json:
 
 
 def _below(value: Json, path: tuple[str, ...]) -> Json:
-    """Returns the value that the keys lead to, None where a key or an object lacks."""
     for key in path:
         if not isinstance(value, dict):
             return None

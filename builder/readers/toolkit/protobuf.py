@@ -82,7 +82,6 @@ def number(message: ProtoMessage, field: int) -> int:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a number of variable length and the position after it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:

@@ -191,7 +191,6 @@ def _is_media(value: str, kind: str, messages: Sequence[Message]) -> bool:
 def _with_tags(
     parts: Sequence[P], kind: str, left: int
 ) -> tuple[tuple[P | Text | Media, ...], int]:
-    """Returns the parts with media in place of their tags, and how many media are left."""
     placed: list[P | Text | Media] = []
     for part in parts:
         texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) and left > 0 else []

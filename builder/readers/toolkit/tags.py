@@ -252,7 +252,6 @@ def take_tools(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] 
 
 
 def _format_spans(text: str) -> list[tuple[int, int]]:
-    """Returns the spans of the schema of a call and of placeholder examples."""
     spans = []
     if phrase := _SCHEMA.search(text):
         with contextlib.suppress(JsonFault):
@@ -266,7 +265,6 @@ def _format_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _mention_spans(text: str) -> list[tuple[int, int]]:
-    """Returns the spans of the sentences that name an empty pair of tags."""
     spans = []
     for mention in _MENTION.finditer(text):
         limit = min(len(text), mention.end() + _LONGEST_SENTENCE)
@@ -284,7 +282,6 @@ def _sentence_start(text: str, at: int) -> int:
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> tuple[str, int]:
-    """Returns the text without the spans, which may overlap, and the number of spans."""
     kept = []
     at = 0
     for start, end in sorted(spans):

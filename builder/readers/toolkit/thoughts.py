@@ -122,7 +122,6 @@ def _is_clear(block: dict[str, Json]) -> bool:
 
 
 def _text(value: Json) -> str:
-    """Returns the text of a thought: a string, a block of text, or a list of these."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -168,7 +168,6 @@ def _from_map(parameters: dict[str, Json]) -> Json:
 
 
 def _map_types(schema: Json) -> Json:
-    """Returns a schema with the type names of other languages mapped to those of JSON Schema."""
     if not isinstance(schema, dict):
         return schema
     mapped: dict[str, Json] = {}

@@ -133,7 +133,6 @@ def noted(
 
 
 def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) -> Message:
-    """Returns an answer with what the keys of its record say about it."""
     untrained, speaker = answer.untrained, name_of(logged, *_SPEAKER)
     if untrained is None and (is_history(logged) or not is_trained(logged)):
         untrained = "zero_weight"
@@ -488,7 +487,6 @@ class _KeyWatch:
 
 
 def _range(place: str) -> tuple[int, int] | None:
-    """Returns (number of the first record, one after the number of the last), if it has numbers."""
     match = _RANGE.match(place)
     if match is None:
         return None
