@@ -343,22 +343,26 @@ class Logs:
         self._logs: dict[str, Log] = {}
         self._answers = LoggedAnswers()
         self._context = context
-        self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
+        self._halves: dict[str, list[Exchange]] = {}  # requests and responses alone, by their ids
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
-        """Reads one exchange; yields the events that are now final."""
-        if exchange.key is None:
+        """Reads one exchange, or half of one; yields the events that are now final."""
+        if not exchange.ids:
             yield from self._take(exchange)
             return
-        other = self._halves.pop(exchange.key, None)
-        whole = _joined(other, exchange) if other is not None else None
-        if whole is not None:
-            yield Used()
-            yield from self._take(whole)
+        # An id of several halves, such as that of a trace, joins none of them.
+        waiting = (self._halves.get(one, []) for one in exchange.ids)
+        others = (halves[0] for halves in waiting if len(halves) == 1)
+        pairs = ((other, _joined(other, exchange)) for other in others)
+        other, whole = next((pair for pair in pairs if pair[1] is not None), (None, None))
+        if other is None or whole is None:
+            for one in exchange.ids:
+                self._halves.setdefault(one, []).append(exchange)
             return
-        if other is not None:
-            yield from self._take(other)
-        self._halves[exchange.key] = exchange
+        for one in other.ids:
+            self._halves[one].remove(other)
+        yield Used()
+        yield from self._take(whole)
 
     def _take(self, exchange: Exchange) -> Iterator[Event]:
         name = exchange.api or exchange.body_dialect
@@ -370,7 +374,8 @@ class Logs:
 
     def rest(self) -> Iterator[Event]:
         """Yields the events of conversations that are still open at the end of the source."""
-        for exchange in self._halves.values():
+        left = {one.where: one for halves in self._halves.values() for one in halves}
+        for exchange in left.values():
             yield from self._take(exchange)
         self._halves.clear()
         for log in self._logs.values():
@@ -378,11 +383,11 @@ class Logs:
 
 
 def _joined(one: Exchange, other: Exchange) -> Exchange | None:
-    """Joins two lines of Batch files into one exchange; None if they do not belong together."""
+    """Joins a request and a response into one exchange; None if they are not one of each."""
     sent, got = (one, other) if one.request is not None else (other, one)
     if sent.request is None or got.request is not None:
         return None
-    return replace(got, where=sent.where, url=sent.url, request=sent.request)
+    return replace(got, where=sent.where, url=sent.url or got.url, request=sent.request, ids=())
 
 
 def first_values(source: Source) -> Iterator[Json]:

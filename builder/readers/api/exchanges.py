@@ -332,7 +332,7 @@ class Exchange:
     text      any other response (an error page, a binary stream in hex), or why it cannot be
               decompressed
     is_empty  whether a response without any body was recorded
-    key       joins the input and output lines of a Batch file (`custom_id`, `key`)
+    ids       of a record with only a request or only a response: what joins it to the other half
     log       the reader of the gateway log that contains the record, or None
     api       the API of the bodies, if the record names it or it is already known
     sent      if a server or SDK ran functions itself: the request without the turns that the
@@ -348,7 +348,7 @@ class Exchange:
     events: tuple[Json, ...] | None = None
     text: str = ""
     is_empty: bool = False
-    key: str | None = None
+    ids: tuple[str, ...] = ()
     log: str | None = None
     api: str | None = None
     sent: dict[str, Json] | None = None
@@ -488,7 +488,8 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
     url = as_str(first_of(value, *_URL_KEYS))
     flat = read_body(value["body"]) if request is None and "body" in value else Body()
     if isinstance(flat.value, dict):  # Batch input, nock, `body` with `response`
-        if response is None and response_dialect(flat.value) is not None:
+        is_response = response_dialect(flat.value) is not None or _is_response_line(value)
+        if response is None and is_response:
             response = flat.value
         else:
             request = flat.value
@@ -520,7 +521,7 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
         status,
         body if isinstance(body, dict) else None,
         *answer,
-        key=_batch_key(value),
+        ids=_ids(value, is_half=(body is None) is any(answer)),
     )
 
 
@@ -563,6 +564,33 @@ def _batch_key(value: dict[str, Json]) -> str | None:
         return name_or_none(value["custom_id"])
     halves = value.keys() & {"request", "response", "error"}
     return name_or_none(value.get("key")) if len(halves) == 1 else None
+
+
+def _is_response_line(value: dict[str, Json]) -> bool:
+    """Returns whether a logger's line says that its body is that of a response."""
+    named = (as_str(value.get(key)).lower() for key in ("type", "event", "kind", "direction"))
+    return any(name.endswith(("response", "error")) for name in named)
+
+
+_OTHER_IDS = re.compile(
+    "p|parent|parentspan|session|conversation|thread|chat|user|account|client|customer|org"
+    "|organization|project|tenant|team|workspace|process|host|machine|device|agent|run|model"
+    "|deployment|endpoint|entity|app|application|served.*"
+)
+"""Names before `id` of what is not one exchange."""
+
+
+def _ids(value: dict[str, Json], *, is_half: bool) -> tuple[str, ...]:
+    """Returns the ids by which a Batch file or a logger names the exchange of a line."""
+    if (key := _batch_key(value)) is not None or not is_half:
+        return () if key is None else (key,)
+    found: list[str] = []
+    for name, item in value.items():
+        plain = re.sub(r"[^a-z]", "", name.lower())
+        is_id = plain.endswith("id") and _OTHER_IDS.fullmatch(plain.removesuffix("id")) is None
+        if is_id and isinstance(item, str | int) and not isinstance(item, bool) and item != "":
+            found.append(str(item))
+    return tuple(dict.fromkeys(found))
 
 
 def _is_pair(request: Json, response: Json) -> bool:

@@ -521,7 +521,7 @@ class Log:
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
         """Reads one exchange; yields the events that are now final."""
-        name = exchange.dialect or (self.api.name if exchange.key else None)
+        name = exchange.dialect or (self.api.name if exchange.ids else None)
         if self._complete is not None and name in (None, self.api.name):
             exchange = self._complete(exchange)
         if name != self.api.name:
