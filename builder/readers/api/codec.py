@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
+from builder.conversation import Context, Json, Message, Part, Reasoning, Text, Unparsed
 from builder.problem import Problem
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.comparison import calls
@@ -91,6 +91,10 @@ class ApiAnswer:
         """
         tokens = None if completed else self.message.tokens
         return replace(message, model=self.model, tokens=tokens, response=self.message.response)
+
+    def in_context(self, context: Context) -> Self:
+        """Returns this answer with its own context."""
+        return replace(self, message=replace(self.message, context=context))
 
     @property
     def usable(self) -> bool:

@@ -210,6 +210,7 @@ class SpanReading:
     call     the call that a tool span executed, if captured; `result` likewise
     tools    definitions that an agent's span lists
     whole    an agent's span contains all turns of its run, not only the first and the last
+    is_exchange  an agent's span contains what was asked and the last answer
     own      index in the history: assistant turns from here on are outputs of the span
     session  the logged id of the span's conversation, or ""
     code     the code under which a span of kind other is ignored
@@ -222,6 +223,7 @@ class SpanReading:
     result: ToolResult | None = None
     tools: tuple[Json, ...] | None = None
     whole: bool = False
+    is_exchange: bool = False
     own: int | None = None
     session: str = ""
     code: str = "other_span"

@@ -13,7 +13,17 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import Conversation, Event, Ignored, Json, Message, Part, ToolResult, Used
+from builder.conversation import (
+    Context,
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    ToolResult,
+    Used,
+)
 from builder.problem import Problem
 from builder.readers import Evidence, Reader
 from builder.readers.api.codec import ApiAnswer, History
@@ -90,6 +100,11 @@ class _ToolRuns:
         self._used: set[_CallKey] = set()  # results that completed a conversation
         self._called: set[_CallKey] = set()  # calls that requests contain
         self._failed: set[_CallKey] = set()  # calls whose run failed according to its span
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether the log has any."""
+        return bool(self._runs)
 
     def take(self, span: Span, reading: SpanReading) -> None:
         """Adds a run of a tool."""
@@ -284,7 +299,7 @@ class _Log:
                 yield Ignored("agent_span")
             else:
                 self._run_traces.add(span.trace)
-                yield from self._request(span, _as_request(span, reading))
+                yield from self._request(span, self._as_request(span, reading))
         for event in self._histories.rest():
             yield self._completed(event)
         for where, key in self._silent:
@@ -296,6 +311,24 @@ class _Log:
                 detail = "the log did not capture the content of messages"
                 yield Problem("no_content", where, detail)
         yield from self._tools.events(self._logged_traces)
+
+    def _as_request(self, span: Span, reading: SpanReading) -> SpanReading:
+        """Returns an agent's span as a request, for a run whose requests were not logged.
+
+        A span without all turns of its run may lack tool calls, so it gets a problem. Of a span
+        that holds an exchange, in a log without runs of tools, only the context is not known.
+        """
+        history = reading.history
+        if history is None or reading.whole:
+            return reading
+        if reading.is_exchange and not self._tools.has_runs:
+            known = {message.role for message in history.messages}
+            lacks = {"history", "tools", *({"system"} - known)}
+            answers = tuple(answer.in_context(Context.lacking(lacks)) for answer in reading.answers)
+            return replace(reading, answers=answers)
+        detail = "the agent's requests to the model were not logged"
+        problem = Problem("no_model_span", span.where, detail, records=0)
+        return replace(reading, history=replace(history, problems=(*history.problems, problem)))
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -444,19 +477,6 @@ def _records(first: str, last: str) -> str:
         if one and other and first != last:
             return form.format(*sorted((int(one[1]), int(other[1]))))
     return first if first == last else f"{first} to {last}"
-
-
-def _as_request(span: Span, reading: SpanReading) -> SpanReading:
-    """Returns an agent's span as a request, for a run whose requests were not logged.
-
-    A span without all turns of its run may lack tool calls, so it gets a problem.
-    """
-    if reading.history is None or reading.whole:
-        return reading
-    detail = "the agent's requests to the model were not logged"
-    problem = Problem("no_model_span", span.where, detail, records=0)
-    history = replace(reading.history, problems=(*reading.history.problems, problem))
-    return replace(reading, history=history)
 
 
 READERS = (

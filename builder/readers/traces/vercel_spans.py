@@ -83,7 +83,9 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
     if prompt is None and not answers:
         return SpanReading(kind, session=session)
     history = history_of(sent, span, tools=tools, model=model, notes=notes, cut=is_cut(prompt))
-    return SpanReading(kind, history, tuple(answers), session=session)
+    return SpanReading(
+        kind, history, tuple(answers), session=session, is_exchange=bool(sent and answers)
+    )
 
 
 def _ran_by_provider(item: Json) -> list[Message]:
