@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from builder.codes import UNTRAINED
+from builder.codes import UNTRAINED, meaning
 from builder.conversation import REPEAT
 from builder.jsonio import dumps
 from builder.normalize.calls import call_fault
@@ -20,6 +20,7 @@ from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.tools import offered_names
 from builder.problem import Problem
+from builder.readers.toolkit.comparison import has_no_arguments
 from builder.text import token_pattern
 
 SECOND_ANSWER = "second_answer"
@@ -194,7 +195,10 @@ def _hidden(draft: Draft, options: NormalizeOptions) -> _Hidden | None:
             return _Hidden(at, _unparsed(block, at), calls=tuple((c, fault) for c in block.calls))
         faults = tuple((call, code) for call in block.calls if (code := call_fault(call)))
         if faults:
+            lost = any(has_no_arguments(call.arguments) for call, _ in faults)
             names = _names(call for call, _ in faults)
+            if faults[0][1] == "bad_arguments":
+                names += " without arguments, which the tool requires" if lost else _NO_OBJECT
             return _Hidden(at, Problem(faults[0][1], f"turn {at}", names, 0), calls=faults)
         no_result = [call for call in block.calls if call.answer is None]
         if not no_result or (at == len(draft.blocks) - 1 and _may_stay_open(draft, block, options)):
@@ -252,10 +256,16 @@ def _is_showable(block: Block) -> bool:
     return block.role == "assistant" and block.fault in _SHOWABLE and bool(block.content.strip())
 
 
+_NO_OBJECT = ", whose arguments are not a JSON object"
+_WHY = {"truncated": "an answer that was cut off", "media": "an answer with images or other media"}
+"""{code: reason} where the code means other things elsewhere."""
+
+
 def _untrained(draft: Draft, block: Block) -> str:
     """Says why a foreign turn ends a sample; for a tool that was not offered, which."""
-    if block.untrained != "undefined_tool":
-        return "this turn may not be trained"
+    code = block.untrained or ""
+    if code != "undefined_tool":
+        return _WHY.get(code) or meaning(code) or "this turn may not be trained"
     offered = sorted(offered_names(draft.tools or ()) or ())
     called = _names(call for call in block.calls if call.name not in offered)
     listed = ", ".join(name[:_SHORT] for name in offered[:_LISTED])
@@ -265,7 +275,8 @@ def _untrained(draft: Draft, block: Block) -> str:
 
 def _unparsed(block: Block, number: int) -> Problem:
     assert block.fault is not None, "the caller found one"
-    what = f"a part of type {block.unknown!r}" if block.unknown else "it could not be parsed"
+    what = f"a part of type {block.unknown!r}" if block.unknown else _WHY.get(block.fault, "")
+    what = what or meaning(block.fault) or "it could not be parsed"
     return Problem(block.fault, f"turn {number}", what, records=0)
 
 

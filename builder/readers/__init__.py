@@ -19,7 +19,7 @@ import importlib
 import pkgutil
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -185,7 +185,7 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
         return
     is_split = reader.splits is not None and reader.splits(source)
     seen = watch(source, reader.keys or shipped_keys(reader.name), is_split=is_split)
-    events = reader.read(source)
+    events = _with_runs(reader.read(source))
     for event in events if seen is None else seen.complete(events):
         if isinstance(event, Conversation) and any(map(is_execution, event.tools or ())):
             tools = without_executions(event.tools or ())
@@ -205,6 +205,27 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
             changes = {**event.changes, UNVERIFIED: 1}
             event = replace(event, changes=changes)  # noqa: PLW2901 - completed
         yield event
+
+
+def _with_runs(events: Iterable[Event]) -> Iterator[Event]:
+    """Yields the events; lines in a row that are not JSON are one problem."""
+    run: list[Problem] = []
+    for event in events:
+        if isinstance(event, Problem) and event.code == "bad_json":
+            run.append(event)
+            continue
+        yield from _joined(run)
+        run = []
+        yield event
+    yield from _joined(run)
+
+
+def _joined(run: Sequence[Problem]) -> Iterator[Problem]:
+    if len(run) < 2:
+        yield from run
+    else:
+        where = f"{run[0].where} to {run[-1].where}"
+        yield replace(run[0], where=where, records=sum(problem.records for problem in run))
 
 
 def is_newer(version: str | None, checked: str | None) -> bool:

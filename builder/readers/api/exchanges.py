@@ -182,6 +182,7 @@ class _GatewayRecord:
     api: str | None = None
     model: str | None = None
     is_empty: bool = False
+    elsewhere: str = ""
 
 
 def gateway_record(value: dict[str, Json]) -> _GatewayRecord | None:
@@ -238,6 +239,7 @@ def _invocation(value: dict[str, Json]) -> _GatewayRecord | None:
         url=f"/model/{model or '-'}/{_OPERATIONS.get(operation, operation)}",
         status=400 if value.get("errorCode") else None,
         model=name_or_none(model),
+        elsewhere=next((key for key in (*sent, *got) if key.endswith("BodyS3Path")), ""),
     )
 
 
@@ -338,6 +340,7 @@ class Exchange:
     sent      if a server or SDK ran functions itself: the request without the turns that the
               response contains before its last answer; `request` includes them
     outcome   as logged next to the exchange
+    elsewhere  the key that names another file with a body of the exchange, or ""
     """
 
     where: str
@@ -353,6 +356,7 @@ class Exchange:
     api: str | None = None
     sent: dict[str, Json] | None = None
     outcome: Mapping[str, Json] | None = None
+    elsewhere: str = ""
 
     def answer_body(self, whole: Callable[[tuple[Json, ...]], dict[str, Json]]) -> dict[str, Json]:
         """Returns the response's body, {} for an error; `whole` joins the events of a stream."""
@@ -442,6 +446,7 @@ def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
         *(_Answer(is_empty=True) if record.is_empty else _answer(record.response)),
         log=record.log,
         api=record.api,
+        elsewhere=record.elsewhere,
     )
 
 

@@ -120,6 +120,8 @@ def _why_unanswered(exchange: Exchange) -> str:
         kind = next((as_str(error.get("type")) for error in errors if error), "")
         status = f"status {exchange.status}" if (exchange.status or 0) >= 400 else "an error body"
         return f"{status} {kind[:40]}".rstrip()
+    if exchange.elsewhere:
+        return f"its body is in another file ({exchange.elsewhere}), which is not read"
     if exchange.response is None and exchange.text:
         return "the response is not JSON"
     if exchange.response is None and exchange.events is None and not exchange.is_empty:
@@ -687,6 +689,8 @@ def _without_request(
     if not answers:
         yield Problem("no_request", first.where, f"no request, {_why_unanswered(first)}", records)
     detail = "the request of this answer was not recorded"
+    if first.elsewhere:
+        detail = f"its body is in another file ({first.elsewhere}), which is not read"
     problem = Problem("no_request", first.where, detail, records=0)
     for number, answer in enumerate(answers):
         yield Conversation(
