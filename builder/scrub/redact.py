@@ -1,13 +1,8 @@
 """Replaces secrets and personal data in a dialogue, or rejects the dialogue.
 
-The same secret has the same replacement everywhere in a dataset, so that calls and their results
-still match: `REDACTED_`, its kind, and twelve digits of a keyed BLAKE2b digest. The key is derived
-from the beginnings of the logs themselves (`derive_key`): the same inputs give the same bytes on
-any machine, and the key is not stored anywhere. Its limit: anyone who has the logs, or can
-reconstruct the beginnings of all logs byte for byte, can test a guess.
-
-A secret that its surroundings reveal in one place is replaced throughout the conversation. A
-password in another conversation where nothing marks it is not found.
+A placeholder ends in twelve digits of a digest, keyed with the beginnings of the logs: the same
+inputs give the same bytes on any machine, and calls and results still match. A secret that its
+surroundings reveal in one place is replaced throughout the conversation.
 """
 
 from __future__ import annotations
@@ -22,14 +17,12 @@ from urllib.parse import quote
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.sample import Dialogue
-from builder.scrub.answers import find_answers
-from builder.scrub.file_names import secrets_in_name
 from builder.scrub.options import ScrubOptions
+from builder.scrub.people import UserFinder, known_users, named_person
 from builder.scrub.personal import find_personal, personal_in, pseudonym
 from builder.scrub.texts import dialogue_strings, map_dialogue, value_strings
-from builder.scrub.users import UserFinder, known_users
-from builder.secrets.escapes import outside_escapes
-from builder.secrets.hits import Hit, apart
+from builder.secrets.grade import is_wordlike
+from builder.secrets.hits import Hit, apart, outside_escapes
 from builder.secrets.secrets import (
     MARK,
     find_secrets,
@@ -94,7 +87,12 @@ class Scrubber:
         if self.options.secrets in ("redact", "reject"):
             known, hits_of = _known(dialogue)
             without_secrets = not known
-            known, hits_of = _not_made_up(dialogue, known, hits_of)
+            if made_up := _made_up(dialogue, known):
+                known = {secret: kind for secret, kind in known.items() if secret not in made_up}
+                hits_of = {
+                    text: tuple(hit for hit in hits if text[hit.start : hit.end] not in made_up)
+                    for text, hits in hits_of.items()
+                }
             if known and self.options.secrets == "reject":
                 return _rejected(dialogue, "secret", known)
             if known:
@@ -102,12 +100,14 @@ class Scrubber:
                 dialogue, places = self._changed(dialogue, finder.hits, self.placeholder)
                 changes["secret_redacted"] = places
         if self.options.personal_data in ("pseudonymise", "reject"):
-            hits_of = _personal(dialogue)
-            if hits_of and self.options.personal_data == "reject":
-                return _rejected(dialogue, "personal_data", _data(hits_of))
-            if hits_of:
+            data_of = _personal(dialogue)
+            if data_of and self.options.personal_data == "reject":
+                found = [(text, hit) for (_, text), hits in data_of.items() for hit in hits]
+                kinds = {text[hit.start : hit.end]: hit.kind for text, hit in found}
+                return _rejected(dialogue, "personal_data", kinds)
+            if data_of:
                 dialogue, places = self._changed(
-                    dialogue, lambda text, _: hits_of.get(text, ()), self.pseudonym
+                    dialogue, lambda text, name: data_of.get((name, text), ()), self.pseudonym
                 )
                 changes["pseudonymised"] = places
                 without_secrets = False  # in the texts as they are now
@@ -115,19 +115,18 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Returns a text for meta, rejects or the manifest without secrets and personal data."""
-        if self.options.secrets != "off":
-            text = _replaced(text, find_secrets(text), self.placeholder)
-        if self.options.personal_data == "pseudonymise":
-            text = _replaced(text, find_personal(text), self.pseudonym)
-        return text
+        return self._without(text, find_secrets)
 
     def file_name(self, name: str) -> str:
         """Returns the name of a log without secrets and personal data."""
+        return self._without(name, secrets_in_name)
+
+    def _without(self, text: str, find: Callable[[str], Sequence[Hit]]) -> str:
         if self.options.secrets != "off":
-            name = _replaced(name, secrets_in_name(name), self.placeholder)
+            text = _replaced(text, find(text), self.placeholder)
         if self.options.personal_data == "pseudonymise":
-            name = _replaced(name, find_personal(name), self.pseudonym)
-        return name
+            text = _replaced(text, find_personal(text), self.pseudonym)
+        return text
 
     def problem(self, problem: Problem) -> Problem:
         """Returns a problem without them; its detail may be truncated inside a logged secret."""
@@ -152,7 +151,7 @@ class Scrubber:
         same = datum.lower() if hit.kind == "mail" else datum
         if hit.kind in ("phone", "iban", "card", "national_id"):
             same = _SPACES.sub("", datum)
-        return pseudonym(hit.kind, self._digits(same))
+        return pseudonym(hit.kind, datum, self._digits(same))
 
     def _digits(self, text: str) -> str:
         """Returns twelve digits that depend on the text and the key."""
@@ -173,6 +172,25 @@ class Scrubber:
             return _replaced(text, hits, stand_in)
 
         return map_dialogue(dialogue, change, self._pattern), places
+
+
+_BETWEEN = re.compile(r"[^A-Za-z0-9]+")
+_WORD = re.compile(r"[A-Za-z]+(?=[0-9]{0,4}\Z)")
+_SHORT = 6
+"""Maximum length of a part that need be no word: a token drawn at random has longer ones."""
+
+
+def secrets_in_name(name: str) -> tuple[Hit, ...]:
+    """Returns the secrets in the path of a file; what consists of words is none."""
+    return tuple(hit for hit in find_secrets(name) if not _is_of_words(name[hit.start : hit.end]))
+
+
+def _is_of_words(text: str) -> bool:
+    parts = [part for part in _BETWEEN.split(text) if part]
+    return len(parts) > 2 and all(
+        len(part) <= _SHORT or ((word := _WORD.match(part)) is not None and is_wordlike(word[0]))
+        for part in parts
+    )
 
 
 StandIn = Callable[[str, Hit], str]
@@ -197,12 +215,14 @@ def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
     return "".join(pieces) + text[end:]
 
 
-def _personal(dialogue: Dialogue) -> dict[str, tuple[Hit, ...]]:
-    """Returns {text: hits} for the texts of a dialogue with personal data.
+def _personal(dialogue: Dialogue) -> dict[tuple[str, str], tuple[Hit, ...]]:
+    """Returns {(name, text): hits} for the texts of a dialogue with personal data.
 
-    A name of a user that a path shows is found in all of them.
+    A name of a user that a path shows is found in all of them. The keys of definitions say nothing
+    about their examples.
     """
-    texts = [text for _, text in dialogue_strings(dialogue)]
+    named = list(dialogue_strings(dialogue))
+    texts = [text for _, text in named]
     found = personal_in(texts)
     if names := known_users(texts, found):
         reserved = {text for tool in dialogue.tools for _, text in value_strings(tool)}
@@ -210,12 +230,11 @@ def _personal(dialogue: Dialogue) -> dict[str, tuple[Hit, ...]]:
         found = [
             apart([*finder.hits(text), *hits]) for text, hits in zip(texts, found, strict=True)
         ]
-    return {text: hits for text, hits in zip(texts, found, strict=True) if hits}
-
-
-def _data(hits_of: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
-    """Returns {datum: kind} of all hits."""
-    return {text[hit.start : hit.end]: hit.kind for text, hits in hits_of.items() for hit in hits}
+    hits_of = {place: hits for place, hits in zip(named, found, strict=True) if hits}
+    for name, text in dialogue_strings(replace(dialogue, tools=())):
+        if name and (kind := named_person(name, text)):
+            hits_of[name, text] = (Hit(0, len(text), kind),)
+    return hits_of
 
 
 _KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")
@@ -237,10 +256,6 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
             secret = text[hit.start : hit.end]
             if hit.certain or secret not in known:
                 known[secret] = hit.kind if hit.certain else "secret"
-    for text, hit in find_answers(dialogue):
-        if MARK not in text[hit.start : hit.end]:
-            known.setdefault(text[hit.start : hit.end], "secret")
-            hits_of[text] = apart([*hits_of.get(text, ()), hit])
     for secret in scanned_secrets(texts):
         known.setdefault(secret, "secret")
     return known, hits_of
@@ -266,30 +281,16 @@ def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
     before = ""
     for turn, following in pairwise((*dialogue.turns, None)):
         assert turn is not None, "only the last of all is None"
-        answers = following.responses if following is not None else ()
         before += turn.content + turn.reasoning + "".join(turn.responses)
-        for call, answer in zip(turn.calls, answers, strict=False):
+        for call, answer in zip(turn.calls, following.responses if following else (), strict=False):
             before += call.text
             if _GENERATOR.search(call.name):
-                made_up.update(
+                made_up |= {
                     secret
                     for secret, kind in known.items()
                     if kind == "secret" and secret in answer and secret not in before
-                )
+                }
     return made_up
-
-
-def _not_made_up(
-    dialogue: Dialogue, known: dict[str, str], hits_of: dict[str, tuple[Hit, ...]]
-) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
-    """Returns the secrets and the hits without those of `_made_up`."""
-    made_up = _made_up(dialogue, known)
-    if not made_up:
-        return known, hits_of
-    return {secret: kind for secret, kind in known.items() if secret not in made_up}, {
-        text: tuple(hit for hit in hits if text[hit.start : hit.end] not in made_up)
-        for text, hits in hits_of.items()
-    }
 
 
 class _Finder:

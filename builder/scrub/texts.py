@@ -10,7 +10,6 @@ from itertools import pairwise
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.sample import Call, Dialogue, Turn
-from builder.secrets.cookies import is_session
 from builder.text import escape_tokens
 
 
@@ -63,6 +62,7 @@ _FOR_PASSWORDS = re.compile(
 _SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")
 _OF_COOKIES = ("domain", "httpOnly", "sameSite", "path", "url", "expires", "expirationDate")
 """Members of an object that is a cookie."""
+_IS_SESSION = re.compile(r"sess|sid|auth|token|jwt|login|remember|ticket|cred", re.IGNORECASE)
 _SESSION = "session_token"
 """The name of the value of a cookie that logs someone in."""
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]{2,60}")
@@ -75,7 +75,7 @@ def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
     into a field described as one for passwords is named `password`, and in a schema the possible
     values of a property take the property's name. Cookies that log someone in have one name.
     """
-    if outer.lower().endswith(("cookie", "cookies")) and is_session(key):
+    if outer.lower().endswith(("cookie", "cookies")) and _IS_SESSION.search(key):
         return _SESSION
     if key in _TYPED:
         for naming in _FIELDS:
@@ -84,7 +84,7 @@ def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
     if key in ("value", "Value"):
         for naming in ("name", "key", "Name", "Key"):
             if isinstance(given := owner.get(naming), str):
-                is_cookie = not owner.keys().isdisjoint(_OF_COOKIES) and is_session(given)
+                is_cookie = not owner.keys().isdisjoint(_OF_COOKIES) and _IS_SESSION.search(given)
                 return _SESSION if is_cookie else given
     return outer if key in _SCHEMA_VALUES and outer else key
 

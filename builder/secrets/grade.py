@@ -1,162 +1,171 @@
-"""Grades a value by itself, with no name before it: what kind of text it most likely is.
+"""Judges a value by itself: generated, a password, a placeholder or code.
 
-`builder.secrets.values` measures characters, `builder.secrets.passphrases` words; a place in which
-the text says more about a value (`password = …`) asks them itself.
+The engine asks this of what a context or a name marks as secret.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from enum import Enum
-from functools import lru_cache
+from collections import Counter
 from itertools import pairwise
 
-from builder.secrets.passphrases import (
-    is_camel_phrase,
-    is_diceware,
-    is_joined,
-    is_marked_phrase,
-    is_run_together,
-    is_titled,
+from builder.secrets.tables import NAMES
+
+LOOKED_AT = 200
+"""Code points of a value that are examined: a hostile text may have a long one at every word."""
+
+_FOLLOWING = (
+    "abcdgilmnprst bel caehiklortu daeios eacdeflmnprstvx fefio ger haeio iabcdefglmnoprstvz ke"
+    " laeilosty maeiop nacdefgiost ocdlmnoprstuw paeiloprt qu racdeimorst sacehiopstu"
+    " taehiorstuy ubelmnprst vaei wai ze"
 )
-from builder.secrets.values import (
-    LOOKED_AT,
-    entropy,
-    has_cases,
-    is_drawn,
-    is_stand_in,
-    is_wild,
-    is_wordlike,
-    looks_random,
+"""A letter, followed by those that often come after it: `qu` is the pair "qu"."""
+_PAIRS = frozenset(group[0] + second for group in _FOLLOWING.split() for second in group[1:])
+"""The 160 most frequent pairs of letters in the words of CPython's standard library.
+
+84 % of the pairs in its identifiers and docstrings are among them, and 24 % of random pairs.
+"""
+_WORDLIKE = 0.55
+"""Minimum share of such pairs for letters to count as words: 1.7 % of twelve random letters do."""
+_HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_MEAN_HUMP = 2.7
+"""Average letters per hump of camelCase below which the case counts as random."""
+_WORDS = re.compile(
+    r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|[a-z]\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*\}?"
 )
+"""Words and numbers with signs between them: `release-2024.1`."""
+_LONG_RUN = re.compile(r"[A-Za-z]{12,}")
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_SIGN = re.compile(r"[!@#$%^&*+=?~]")
 
-
-class Grade(Enum):
-    """What a value is."""
-
-    GENERATED = "generated"
-    """By a program, of letters and digits: `k3j9s2pq0zx7`."""
-    DRAWN = "drawn"
-    """At random, as password managers do: `u3X(eAj}TZ@9`, `quartzKfWpXbTz`."""
-    CHOSEN = "chosen"
-    """As sites demand, of digits with signs or both cases: `Canyon!7river`."""
-    PHRASE = "phrase"
-    """Of words put together: `marble-thunder-badger-walnut`."""
-    WORD = "word"
-    """Anything else."""
-    CODE = "code"
-    """A name, a path, an address, a version or another part of code: `utils.py`, `v2.1`."""
-    STAND_IN = "stand_in"
-    """A variable or an example in documentation: `${PASSWORD}`."""
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether programs, people and password managers make such values, to keep them secret."""
-        return self in _SECRETS
-
-
-_SECRETS = (Grade.GENERATED, Grade.DRAWN, Grade.CHOSEN, Grade.PHRASE)
-
-
-_DIGITS = re.compile(r"\d+")
-_LETTER = re.compile("[A-Za-z]")
-_APART = re.compile(r"[A-Za-z][-_.][A-Za-z]|\d[-_.!]|[a-z]\d{4}[a-z]")
-"""A sign, or a number of four digits, between the parts of a password: `river-7`, `a2024b`."""
-_NAME = re.compile(
-    r"[A-Za-z][a-z]{0,20}(?:\d{0,3}[A-Z][a-z]{0,20}){1,6}\d{0,3}"
-    r"|[a-z0-9]+(?:_[a-z0-9]+)+(?<!\d{3})|[a-z]+(?:-[a-z]+)*-?v?\d[\d.]*(?:-[a-z0-9.]+)*|[%@&]?[A-Z0-9]+(?:_[A-Z0-9]+)+"
-)
-"""Names of classes, functions, packages with a version, and variables: `LayoutLMv3Model`."""
-_NO_PASSWORD = re.compile(
-    r"^(?-i:[A-Z][A-Za-z]*\?$)|^_\w+\.|^[a-z]+(?:\*[a-z]+){3,8}\*?$|^(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]"
-    r"|^[a-z]+:|://|@[\w-]+\.[a-z]|^[\w.-]+\.(?:com|net|org|io|de|dev|local|py|js|ts|md|sh|json|ya?ml|txt|conf|cfg|env|go|rs"
-    r"|java|rb|php|html?|css|xml|toml|ini|log|sql|tsx|jsx|cpp|lock)(?:[:/].*)?$"
-    r"|^(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|^[vx]\d[\d.]{0,12}(?![a-z\d])"
-    r"|^~[\w.]+$|\.__\w+__$|^[a-z_]+\+\d{1,3}$|^(?-i:[a-z]\w*(?:\.\w+)*\.[A-Z_]{3,}$)"
-    r"|^(?-i:[a-z]\w*(?:\.\w+)+\.[A-Z][a-z]+(?:[A-Z][a-z]+)*$)"
-    r"|\d#section|&\w+=|:\d{1,4}(?:\.\d{1,6})+|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.(?-i:[a-z][A-Za-z]*)$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|(?-i:[A-Z_]{2}))|^\d[\d.:TZ+-]*$",
+_STAND_IN = re.compile(
+    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+[/\[]|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$"
+    r"|\[%|%\w+%$|%[sdvqT(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
+    r"|[a-z]{1,14}=$|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy|sample"
+    r"|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:|urn:"
+    r"|(?:op|bws|keeper|secretref|ref\+\w{2,20})://|keychain:|base64[_-]|user(?:name)?:pass"
+    r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this"
+    r"|options|args|params|request|res|response|await|new|function|get|fetch|load|vault)"
+    r"(?![A-Za-z0-9])|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|\[[\w-]+[~^$*|]?=[^\]]*\]$"
+    r"|/[^/\s]*(?:/|$)|\.|~/|\d+[ui](?:8|16|32|64|128|size)$|\d{1,4}/[smhd](?:/|$)"
+    r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$"
+    r"|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$|[A-Z0-9]{2,}(?:_[A-Z0-9]{2,}){2,8}$)|\d\*[a-z]+$|[a-z_$][\w$]*(?:\?\?$|\?\.[\w$.]+$)|(?-i:[A-Z][A-Za-z]*\?$)|x{3}$|[a-z]{2,3}_\d{3}$|\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)"
+    r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[\w/.-]{1,80}\.(?:png|jpe?g|svg|css|html?|py|js|ts)$"
+    r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|(?=\d+[.:TZ+-])[\d.:TZ+-]+$|enc\[|@microsoft\.keyvault\()"
+    r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%(?-i:[sd])|\.{3}|\u2026|example|placeholder"
+    r"|change[_-]?(?:me|this|it)|redacted|not[_-]?a[_-]?real|\$\{[^{}]+\}$|\{\{[^{}]+\}\}$",
     re.IGNORECASE,
 )
-"""What a password in a sentence does not contain, or is not: `https://h`, `utils.py`."""
-_SIGNED = re.compile(
-    r"(?=.*[!%^*~?+])[A-Za-z]{3,15}(?:[!#$%^*&~?+@._-]{1,2}[A-Za-z]{3,15}){1,5}\d{0,4}[!#$%^*&~?]{0,2}"
-    r"|[A-Za-z]{3,15}(?:[!#$%^*&~][A-Za-z]{3,15}){2,4}\d{0,4}[!#$%^*&~?]?"
-    r"|[A-Za-z][a-z]{2,12}(?:[A-Z][a-z]{2,12}){1,5}[!?#$%&*+@]{1,3}"
+"""A variable, a type, a path, an example in documentation: `your_password`."""
+_BASE64 = re.compile(r"(?=(?:\D*\d){3})(?=(?:[^A-Z]*[A-Z]){4})[A-Za-z0-9+/]{24,4000}={0,2}")
+"""Base64, which may begin like a path: `/k3J9sPq0Zx7LmT2vQ8wE4rTy`."""
+_OPEN = re.compile(
+    r"[~^v]{0,2}\d{1,5}(?:\.\d{1,8}){2}[-+~.][\w.+~-]{1,80}(?:/go\.mod)?"
+    r"|age1[02-9ac-hj-np-z]{50,3000}|npub1[02-9ac-hj-np-z]{58}"
+    r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|GnNrLXNz|InNrLWVj)[A-Za-z0-9+/]{20,4000}={0,2}"
+    r"|pk_(?:live|test)_[A-Za-z0-9]{20,120}|sb_publishable_[\w-]{20,60}|\$ANSIBLE_VAULT.{0,9999}"
+    r"|(?:i|vol|snap|ami|subnet|sg|vpc|eni|rtb|igw|nat|fs|tgw)-[0-9a-f]{8,17}"
+    r"|[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}(?::(?:[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}|\d{1,9})){2,6}",
 )
-"""A password of words with signs between or after them: `Puzzle!engine#Planet`."""
-
-UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-"""A UUID: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
-_RECORD = re.compile(r"(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]")
-"""The beginning of an id of a call or a message: `toolu_…`."""
-_HEX = re.compile(r"[0-9a-f]{32,}|[0-9A-F]{32,}")
-"""A key in hexadecimal digits: `0f1e2d3c4b5a69788796a5b4c3d2e1f0`."""
-_DIGEST = re.compile("[0-9a-f]+|[0-9A-F]+")
-_ALTERNATES = re.compile("[0-9][A-Za-z]+[0-9]")
-_SPLIT = re.compile("[-._/+=~]")
-_SEGMENT = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
-"""Letters that may be a word: `Token`."""
-MIN_GENERATED = 16
-"""Code points of a value that is generated beyond doubt."""
+"""Versions, public keys, ids of resources and names in a cache: `vpc-0a1b2c3d`, no secret."""
+_STOP = frozenset(NAMES["stop"].split())
+"""Types, states, algorithms and labels that follow the name of a secret and are none."""
+_DOTTED = re.compile(r"[A-Za-z_$]\w*(?:(?:\??\.|::|->)[A-Za-z_$]\w*)*")
+"""A name in a program, also with attributes: `config.db.password`."""
+_CODE = re.compile(
+    r"\w\(|\(\)|\[\w*\]|\{\w*\}|^[)},;:]|\);|=(?:null|true|false|this)\b|=>|->|::|&&|\|\||[!=]==?|\?\.|\$\{|\{\{|</|/>|\\[wds]|\[\^|%[sd]\b|\+\w+\["
+)
+"""Calls, operators and tags: `f(x)`."""
 
 
-@lru_cache(maxsize=1 << 12)  # a hostile text repeats a word endlessly
-def grade(value: str) -> Grade:
-    """Returns what a value of 8 to 64 code points looks like; others are words.
+def entropy(text: str) -> float:
+    """Returns the Shannon entropy in bits per character, from the text's own frequencies."""
+    size = len(text)
+    return -sum(n / size * math.log2(n / size) for n in Counter(text).values())
 
-    A secret has digits and signs or both cases, was drawn at random, or is made of words with signs
-    between them. Names of programs, files, versions, paths and addresses do not look so.
+
+def is_wordlike(text: str) -> bool:
+    """Returns whether the letters look like words, as in an identifier, and not random.
+
+    Compares adjacent letters with `_PAIRS`, and how often the case changes. A text with fewer than
+    three pairs is not wordlike.
     """
-    if not 8 <= len(value) <= 64:
-        return Grade.WORD
-    if is_stand_in(value):
-        return Grade.STAND_IN
-    if _NO_PASSWORD.search(value):
-        if is_diceware(value) or is_marked_phrase(value):
-            return Grade.PHRASE
-        return Grade.DRAWN if is_wild(value) else Grade.CODE
-    has_sign = any(sign in value for sign in "!#$%^&*@&+~") or (value.find("=") == len(value) - 1)
-    numbers = len(_DIGITS.findall(value))
-    if numbers and _LETTER.search(value) and not _NAME.fullmatch(value):
-        is_mixed = numbers > 1 or value[-2:].isdigit() or _APART.search(value) is not None
-        if has_sign or (has_cases(value) and is_mixed):
-            return Grade.CHOSEN
-        if value.isalnum() and (numbers > 2 or (numbers > 1 and looks_random(value))):
-            return Grade.GENERATED
-    if is_drawn(value):
-        return Grade.DRAWN
-    is_phrase = (
-        is_joined(value)
-        or is_diceware(value)
-        or is_marked_phrase(value)
-        or is_camel_phrase(value)
-        or (is_run_together(value) and not value.istitle())  # a label may be one long word
-        or _SIGNED.fullmatch(value) is not None
-        or is_titled(value.rstrip("!?"))
-    )
-    return Grade.PHRASE if is_phrase else Grade.WORD
-
-
-def is_generated(value: str) -> bool:
-    """Returns whether the value looks generated beyond doubt: letters and digits alternate."""
-    begin = value[:LOOKED_AT]
-    if is_stand_in(begin) or _RECORD.match(begin) or UUID.fullmatch(begin):
+    humps = _HUMP.findall(text)
+    if len(humps) > 3 and sum(map(len, humps)) < _MEAN_HUMP * len(humps):
         return False
-    if not looks_random(begin) or len(value) < MIN_GENERATED or entropy(begin) < 3:
-        return False
-    if _ALTERNATES.search(begin) is None:
-        return False
-    if _HEX.fullmatch(begin):
+    if _is_paired(text):
         return True
-    if sum(part.isalpha() and part.islower() and len(part) > 2 for part in _SPLIT.split(begin)) > 2:
+    in_words = sum(len(hump) for hump in humps if len(hump) > 3 and _is_paired(hump))
+    return len(humps) > 2 and text.isalpha() and in_words >= _WORDLIKE * len(text)
+
+
+def _is_paired(text: str) -> bool:
+    lower = text.lower()
+    pairs = [a + b for a, b in pairwise(lower) if (a + b).isalpha()]
+    return len(pairs) >= 3 and sum(pair in _PAIRS for pair in pairs) >= _WORDLIKE * len(pairs)
+
+
+def is_stand_in(value: str) -> bool:
+    """Returns whether it is a placeholder, a public value, or a word that names no secret."""
+    begin = value[:LOOKED_AT]
+    if begin.lower().strip("!?.") in _STOP or _OPEN.fullmatch(begin):
+        return True
+    found = _STAND_IN.search(begin)
+    return found is not None and not (found[0].startswith("/") and _BASE64.fullmatch(value))
+
+
+def is_random(value: str) -> bool:
+    """Returns whether it looks generated: long and mixed enough for a token, not of words.
+
+    Letters alone need 16 characters and no wordlike pairs; with digits among them 12 are enough.
+    """
+    begin = value[:LOOKED_AT]
+    if len(value) < 12 or not value.isascii() or entropy(begin) < 2.8:
         return False
-    words = [word for word in _SEGMENT.findall(begin) if is_wordlike(word)]
-    if len(words) >= 3 or sum(map(len, words)) >= 0.4 * len(begin):
+    letters = sum(map(str.isalpha, begin))
+    if not any(map(str.isdigit, begin)):
+        return len(value) >= 16 and begin.isalpha() and not is_wordlike(begin)
+    if not letters:
         return False
-    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(begin))
-    is_long = len(value) >= 20 and changes >= 4
-    return (
-        is_long
-        or (has_cases(begin) and changes >= 3)
-        or (changes >= 5 and not _DIGEST.fullmatch(begin))
-    )
+    if len(value) < 60 and _WORDS.fullmatch(value) and (is_wordlike(value) or not value.isalnum()):
+        return any(not is_wordlike(run) for run in _LONG_RUN.findall(value))
+    is_identifier = letters >= 0.8 * len(begin) and not _HEX.fullmatch(begin)
+    return not (is_identifier and is_wordlike(begin))
+
+
+def is_name(value: str) -> bool:
+    """Returns whether it is a name in a program: `other1`, `form.password.data`, `MyType2`."""
+    if _DOTTED.fullmatch(value) is None:
+        return False
+    return len(value) < 10 or is_wordlike(value) or "." in value or "_" in value
+
+
+def is_code(value: str) -> bool:
+    """Returns whether it has calls, operators or tags of a program."""
+    return _CODE.search(value[:LOOKED_AT].rstrip("=")) is not None
+
+
+def is_password(value: str, *, quoted: bool, setting: bool) -> bool:
+    """Returns whether a value after the name of a password is one.
+
+    quoted   it is in quotation marks
+    setting  its surroundings cannot be code: a line of settings, a member of JSON
+    """
+    if not 4 <= len(value) <= LOOKED_AT or not value.isascii() or is_stand_in(value):
+        return False
+    if is_code(value) or not any(map(str.isalnum, value)):
+        return False
+    has_digit = any(map(str.isdigit, value))
+    if not any(map(str.isalpha, value)):
+        is_counted = value in "01234567890123456789"
+        return (quoted or setting) and len(value) >= (6 if setting else 8) and not is_counted
+    if _SIGN.search(value):
+        return quoted or setting or has_digit or not is_name(value.strip("!@#$%^&*+=?~"))
+    if has_digit:
+        return quoted or setting or is_random(value) or not is_name(value)
+    if value.isalpha():
+        is_drawn = len(value) >= 8 and not value.istitle() and not is_wordlike(value)
+        is_word = len(value) >= 6 and (value.islower() if quoted else setting)
+        return is_drawn or ((quoted or setting) and is_word)
+    return setting and not value.lower().endswith(("password", "token", "secret", "key", "pass"))

@@ -1,13 +1,14 @@
-"""Defines hits, the places in a text where a rule matched, and searches texts together."""
+"""Defines hits, the places in a text where a rule matched, and searches many texts at once."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from hashlib import blake2b
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from typing import TypeVar
 
 
@@ -37,6 +38,27 @@ def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     return tuple(chosen)
 
 
+_TAIL = re.compile(r"(?:\\+[\"'nrt]?|\\+u[0-9A-Fa-f]{0,4})+\Z")
+_HEAD = re.compile(r"(?:[\"'nrtbf]|u[0-9A-Fa-f]{4})?(?:\\+[nrt])*")
+
+
+def outside_escapes(text: str, hits: Iterable[Hit]) -> Iterator[Hit]:
+    r"""Yields the hits without the parts of escape sequences at their ends.
+
+    A string may be inside JSON, once or more: a hit that took a part of `\\n`, or the backslashes
+    before a quotation mark, would leave text that no longer parses.
+    """
+    for hit in hits:
+        start, end = hit.start, hit.end
+        if start and text[start - 1] == "\\" and (head := _HEAD.match(text, start, end)):
+            start = head.end()
+        if "\\" in text[max(start, end - 16) : end]:
+            tail = _TAIL.search(text, max(start, end - 16), end)
+            end = tail.start() if tail is not None else end
+        if start < end:
+            yield replace(hit, start=start, end=end)
+
+
 Found = TypeVar("Found")
 Search = Callable[[Sequence[str]], list[Found]]
 """One or more texts → what was found in each of them, usually hits."""
@@ -44,8 +66,6 @@ REMEMBERED = 1 << 15
 """Maximum number of texts whose results are cached."""
 SHORT = 256
 """Shorter texts are their own keys in the cache; of longer ones it has a digest."""
-BATCH = 1 << 16
-"""Code points of texts that are searched together, at least."""
 
 
 def remembering(search: Search[Found]) -> Search[Found]:
@@ -58,11 +78,15 @@ def remembering(search: Search[Found]) -> Search[Found]:
 
     @wraps(search)
     def found(texts: Sequence[str]) -> list[Found]:
-        keys = [_key(text) for text in texts]
+        keys = [
+            text
+            if len(text) < SHORT
+            else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            for text in texts
+        ]
         known = {key: remembered[key] for key in keys if key in remembered}
         unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        searched = chain.from_iterable(map(search, _batches(unknown.values())))
-        new = dict(zip(unknown, searched, strict=True))
+        new = dict(zip(unknown, search(list(unknown.values())), strict=True))
         if len(remembered) + len(new) > REMEMBERED:
             remembered.clear()
         remembered.update(islice(new.items(), REMEMBERED))
@@ -72,47 +96,14 @@ def remembering(search: Search[Found]) -> Search[Found]:
     return found
 
 
-def _key(text: str) -> str | bytes:
-    if len(text) < SHORT:
-        return text
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Yields lists of the texts, each of at least BATCH code points but for the last."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 class Joined:
-    """One or more texts joined by lines, so that a prefilter has to be run only once.
-
-    What it finds in one of them it also finds in the joined text.
-    """
+    """Texts joined by line ends, as bytes: `data` has one for each code point, `?` if not ASCII."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.text = "\n".join(texts)
-        self.starts = [0, *accumulate(len(text) + 1 for text in texts)]
-        """Where each text starts, and where another one would."""
+        self.data = "\n".join(texts).encode("ascii", "replace")
+        self._starts = [0, *accumulate(len(text) + 1 for text in texts)]
 
     def place(self, at: int) -> tuple[int, int]:
         """Returns the number of the text that a position is in, and the position in it."""
-        number = bisect_right(self.starts, at) - 1
-        return number, at - self.starts[number]
-
-    def ranges(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-        """Yields (number of the text, start, end) for ranges, split where they include several."""
-        for start, end in found:
-            number, first = self.place(start)
-            while (following := self.starts[number + 1]) <= end:
-                yield number, first, following - 1 - self.starts[number]
-                number, first = number + 1, 0
-            yield number, first, end - self.starts[number]
+        number = bisect_right(self._starts, at) - 1
+        return number, at - self._starts[number]

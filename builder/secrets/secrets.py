@@ -1,89 +1,130 @@
-"""Finds secrets in decoded text: by their own form, by their surroundings, and by their name.
+"""Finds secrets in decoded text: by their own form, by what is around them, and by their name.
 
-- form or surroundings: the tables of rules (`RULES`)
-- a word for secrets nearby, and a value that looks generated: `builder.secrets.nearby`
-- a sentence about a password: `builder.secrets.sentences`, `builder.secrets.phrases`
-- a word for secrets anywhere around a value that can hardly be anything else:
-  `builder.secrets.strong`
-- a name: `builder.secrets.assignments`, connected by words or a layout `builder.secrets.connected`,
-  and as the header of a column `builder.secrets.tables`
-- a block that contains secrets: `builder.secrets.blocks`
-- a command that prints one, in a pasted session: `builder.secrets.answers`
-- a private key in PEM, complete or cut off: `builder.secrets.pem`
-- base64 of a text that contains one of these: `builder.secrets.encoded`
-- any of these in JSON that escapes what is not ASCII: `builder.secrets.unescaped`
-- any of these in typographic quotation marks: `builder.secrets.quotes`
-
-Versions and public keys are none (`builder.secrets.open_values`).
-The search takes linear time, since every repetition is bounded. Our own placeholders are never
-secrets.
+Tokens have a form of their own (tokens.toml); headers, URLs, commands and calls mark a value
+(contexts.toml); so do names (`builder.secrets.names`). A gate finds the literals of all rules in
+one pass, and a pattern is only tried there. Every repetition is bounded, so that the search takes
+linear time. Our own placeholders are never secrets.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-from builder.secrets import (
-    answers,
-    assignments,
-    blocks,
-    connected,
-    cookies,
-    encoded,
-    nearby,
-    pem,
-    phrases,
-    sentences,
-    strong,
-    tables,
-)
-from builder.secrets.call_rules import CALL_RULES
-from builder.secrets.command_rules import COMMAND_RULES
-from builder.secrets.config_rules import CONFIG_RULES
-from builder.secrets.context_rules import CONTEXT_RULES
-from builder.secrets.dump_rules import DUMP_RULES
-from builder.secrets.escapes import outside_escapes
-from builder.secrets.form_rules import FORM_RULES
-from builder.secrets.grade import is_generated
-from builder.secrets.hits import Hit, Joined, apart, remembering
-from builder.secrets.open_values import is_open
-from builder.secrets.prefilter import (
-    LinePrefilter,
-    Lines,
-    LiteralPrefilter,
-    WordPrefilter,
-)
-from builder.secrets.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
-from builder.secrets.quotes import straight
-from builder.secrets.token_rules import TOKEN_RULES
-from builder.secrets.unescaped import unescaped
-from builder.secrets.values import entropy, looks_random
+from builder.secrets import names
+from builder.secrets.gate import Gate
+from builder.secrets.grade import entropy, is_password, is_random, is_stand_in
+from builder.secrets.hits import Hit, Joined, apart, outside_escapes, remembering
+from builder.secrets.tables import CONTEXTS, TOKENS, Rule
 
 MARK = "REDACTED_"
 """The prefix of every placeholder."""
-
-RULES = (
-    *TOKEN_RULES,
-    *CONTEXT_RULES,
-    *CONFIG_RULES,
-    *COMMAND_RULES,
-    *CALL_RULES,
-    *DUMP_RULES,
-    *FORM_RULES,
-    *PROSE_RULES,
-)
-"""The rules of all tables."""
-
-KINDS = tuple(sorted({rule.kind for rule in RULES} | {"secret", "aws_secret_key", "private_key"}))
+KINDS = tuple(sorted({rule.kind for rule in TOKENS} | {"secret", "aws_secret_key", "private_key"}))
 """All kinds that a hit can have."""
+NEAR = 200
+"""Code points around a word of a token's `near` in which the token must be; a context has twice."""
+_LONGEST = 1000
+"""Code points of a match that starts near a literal."""
+MAX_PEM = 20_000
+"""Maximum code points of a private key, with what a viewer put between its lines."""
 
-_RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
-_OTHER_SCRIPTS = WordPrefilter(word for rule in OTHER_SCRIPT_RULES for word in rule.prefilter)
+_Find = Callable[[str, int, int], Iterator[Hit]]
+"""(text, start and end of a literal in it) → the hits there."""
+
+_FILLER = re.compile(r"x{8}|X{8}|\*{8}|0{6}|EXAMPLE")
+_BLOB = re.compile(r"[A-Za-z0-9+/_-]{40}$")
+_AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+_BEGIN = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
+_KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{20,}")
+_ENCRYPTED = re.compile(
+    r"(?:(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}|checksum/[\w.-]{1,40}: [\"']?)\Z"
+)
+"""The text before what sops has encrypted, and before a checksum in Helm: `checksum/config: `."""
+
+
+def _of_rule(rule: Rule) -> _Find:
+    """Returns the search of a rule around a literal."""
+    reach = (NEAR if rule.token else 2 * NEAR) if rule.near else rule.back
+
+    def find(text: str, start: int, end: int) -> Iterator[Hit]:
+        if not reach:
+            match = rule.regex.match(text, start)
+            if match is not None:
+                yield from _judged(rule, text, match)
+                return
+            other = rule.other_length.match(text, start) if rule.other_length else None
+            if other and is_random(other["v"]) and sum(map(str.isdigit, other["v"])) > 2:
+                yield Hit(*other.span(), rule.kind)
+            return
+        first = max(0, start - reach) if rule.token or rule.back else start
+        last = end + reach if rule.near else start
+        for match in rule.regex.finditer(text, first, last + _LONGEST):
+            if match.start() <= last:
+                yield from _judged(rule, text, match)
+
+    return find
+
+
+def _judged(rule: Rule, text: str, match: re.Match[str]) -> Iterator[Hit]:
+    """Yields the secret in a match of a rule, if it is no placeholder and of its grade."""
+    group = "v" if "v" in rule.regex.groupindex else 0
+    value, (start, end) = match[group], match.span(group)
+    if rule.grade == "random" and not is_random(value):
+        return
+    if rule.token:
+        before = text[max(0, start - 40) : start]
+        is_in_blob = _BLOB.search(before) and is_random(before) and not before.islower()
+        if is_in_blob or _FILLER.search(value):
+            return
+    elif (
+        is_stand_in(value)
+        or "EXAMPLE" in value
+        or (rule.grade == "password" and not is_password(value, quoted=True, setting=True))
+    ):
+        return
+    yield Hit(start, end, rule.kind, certain=rule.token)
+    if rule.kind == "aws_access_key":
+        for key in _AWS_SECRET.finditer(text, max(0, start - NEAR), end + NEAR + 40):
+            if not key[0].islower() and not key[0].isupper() and entropy(key[0]) > 4:
+                yield Hit(key.start(), key.end(), "aws_secret_key", certain=False)
+
+
+def _find_key(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields the private key in PEM whose first line begins at `start`; it may be cut off."""
+    begin = _BEGIN.match(text, start)
+    if begin is None:
+        return
+    last = _KEY_END.search(text, begin.end(), begin.end() + MAX_PEM)
+    body = _KEY_BODY.match(text, begin.end(), begin.end() + MAX_PEM)
+    end = last.start() if last is not None else body.end() if body is not None else begin.end()
+    size = sum(map(str.isalnum, text[begin.end() : end]))
+    runs = sum(map(len, _KEY_RUN.findall(text, begin.end(), end)))
+    if size >= 40 and 2 * runs >= size:
+        yield Hit(start, last.end() if last is not None else end, "private_key")
+
+
+def _gates() -> tuple[Gate[_Find], Gate[_Find]]:
+    """Returns the gates of what starts a token, in its own case, and of the rest, in lower case."""
+    exact: list[tuple[str, _Find]] = [("-----BEGIN", _find_key)]
+    lower: list[tuple[str, _Find]] = [(word, names.find_named) for word in names.KEYWORDS]
+    for rule in (*TOKENS, *CONTEXTS):
+        find = _of_rule(rule)
+        if rule.token and not rule.back:
+            exact += [(literal, find) for literal in rule.start]
+        else:
+            lower += [(literal.lower(), find) for literal in (*rule.start, *rule.near)]
+        lower += [(word, find) for word in rule.near if rule.token and not rule.back]
+    return Gate(exact), Gate(lower)
+
+
+_ALNUM = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_EXACT, _LOWER = _gates()
+_RANKS = {rule.kind: rank for rank, rule in reversed([*enumerate((*TOKENS, *CONTEXTS))])}
+"""Of several kinds of one text, the first in the tables is its kind: `sk-ant-` before `sk-`."""
 
 
 def find_secrets(text: str) -> tuple[Hit, ...]:
@@ -94,130 +135,39 @@ def find_secrets(text: str) -> tuple[Hit, ...]:
 @remembering
 def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
     """Returns the secrets in each of some texts: those of `find_secrets`."""
-    texts = [straight(text) for text in texts]
-    return [_found(text, marks) for text, marks in zip(texts, _marked(texts), strict=True)]
+    joined = Joined(texts)
+    found: dict[int, list[Hit]] = {}
+    data = joined.data
+    for gate in (_EXACT, _LOWER):
+        for at, end, finds in gate(data if gate is _EXACT else data.lower()):
+            if gate is _EXACT and at and data[at - 1] in _ALNUM and not _is_escape(data, at):
+                continue  # within a word
+            number, start = joined.place(at)
+            for find in finds:
+                for hit in find(texts[number], start, start + end - at):
+                    found.setdefault(number, []).append(hit)
+    return [_secrets(text, found[n]) if n in found else () for n, text in enumerate(texts)]
+
+
+def _is_escape(data: bytes, at: int) -> bool:
+    """Returns whether an escape may end here: a newline in JSON, of a URL, of a colour."""
+    return data[at - 1] == ord("m") or b"\\" in data[at - 2 : at] or b"%" in data[at - 3 : at]
+
+
+def _secrets(text: str, hits: list[Hit]) -> tuple[Hit, ...]:
+    hits.sort(key=lambda hit: _RANKS.get(hit.kind, 0))
+    return tuple(
+        hit
+        for hit in apart(outside_escapes(text, hits))
+        if MARK not in text[hit.start : hit.end]
+        and not _ENCRYPTED.search(text, max(0, hit.start - 64), hit.start)
+    )
 
 
 def named_secret(name: str, value: str) -> bool:
     """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
-    if MARK in value or is_open(value):
-        return False
-    return assignments.named_secret(name, value) or cookies.is_header(name, value)
+    return MARK not in value and names.named_secret(name, value)
 
-
-@dataclass(slots=True)
-class _Marks:
-    """What the prefilters found in a text.
-
-    places         the positions of the literals of rules, as `LiteralPrefilter` returns them
-    lines          the lines for each function of `_FINDERS`, by its number there
-    other_scripts  whether `OTHER_SCRIPT_RULES` may hit
-    """
-
-    places: dict[str, list[int]] = field(default_factory=dict)
-    lines: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    other_scripts: bool = False
-
-
-def _marked(texts: Sequence[str]) -> list[_Marks]:
-    """Runs the prefilters once over all texts, joined."""
-    joined = Joined(texts)
-    marks = [_Marks() for _ in texts]
-    for literal, places in _RULES_IN(joined.text).items():
-        for at in places:
-            number, place = joined.place(at)
-            marks[number].places.setdefault(literal, []).append(place)
-    for finder, (prefilter, _) in enumerate(_FINDERS):
-        for number, start, end in joined.ranges(prefilter(joined.text)):
-            marks[number].lines.setdefault(finder, []).append((start, end))
-    if not joined.text.isascii():
-        for text, mark in zip(texts, marks, strict=True):
-            mark.other_scripts = not text.isascii() and _OTHER_SCRIPTS(text)
-    return marks
-
-
-def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
-    hits = list(_as_written(text, marks))
-    if (read := unescaped(text)) is not None:
-        plain = straight(read.text)
-        (seen,) = _marked([plain])
-        hits = [*read.whole(hits), *read.original(_as_written(plain, seen))]
-    if not hits:
-        return ()
-    found = apart(outside_escapes(text, hits))
-    return tuple(
-        hit
-        for hit in found
-        if MARK not in text[hit.start : hit.end]
-        and not _OPEN_BEFORE.search(text, max(0, hit.start - 64), hit.start)
-        and not _SEALED.match(text, hit.start, hit.end)
-        and not is_open(text[hit.start : hit.end])
-    )
-
-
-def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
-    """Yields the hits in the text as it is, unordered."""
-    for rule in _RULES_IN.rules(marks.places):
-        for hit in rule.find(text, marks.places):
-            yield hit
-            if hit.certain and (rest := _WRAPPED.match(text, hit.end)) and is_generated(rest["v"]):
-                yield Hit(hit.start, rest.end(), hit.kind)
-            if hit.kind == "aws_access_key":
-                yield from _aws_secrets(text, hit.start, hit.end)
-    if marks.other_scripts:
-        for rule in OTHER_SCRIPT_RULES:
-            yield from rule.find(text, rule.places(text))
-    for finder, lines in marks.lines.items():
-        yield from _FINDERS[finder][1](text, lines)
-
-
-_OPEN_BEFORE = re.compile(
-    r"(?:(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}|checksum/[\w.-]{1,40}:[ \t]{1,4}[\"']?)\Z"
-)
-"""The text before what sops has encrypted, and before a checksum in Helm: `checksum/config: `."""
-_SEALED = re.compile(r"Ag[A-D][A-Za-z0-9+/]{100}")
-"""A value that Sealed Secrets has encrypted with the key of a cluster (RSA of 4,096 bits)."""
-_WRAPPED = re.compile(
-    r"\\?(?:\r?\n|\\{1,4}n)[+-]?[ \t]{0,8}(?P<v>(?=[^a-z\s]*[a-z])(?=[^A-Z\s]*[A-Z])[\w-]{20,200})"
-    r"(?=[\s\"',]|\\|$)",
-    re.ASCII,
-)
-r"""The next line, where a token too long for one line goes on: `\nk3J9sPq0Zx7LmT2vQ8wE4`."""
-_AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
-"""A secret key of AWS: `k3J9sPq0Zx7LmT2vQ8wE4rTyk3J9sPq0Zx7LmT2v`."""
-
-
-def _aws_secrets(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Yields secret keys without a name within 200 code points of an access key."""
-    for match in _AWS_SECRET.finditer(text, max(0, start - 200), end + 240):
-        key = match[0]
-        if not key.islower() and not key.isupper() and entropy(key) > 4:
-            yield Hit(match.start(), match.end(), "aws_secret_key", certain=False)
-
-
-def _find_decoded(text: str) -> tuple[Hit, ...]:
-    """Returns the secrets in a decoded text, but for those that are encoded once more."""
-    text = straight(text)
-    (marks,) = _marked([text])
-    marks.lines.pop(_ENCODED, None)
-    return apart(_as_written(text, marks))
-
-
-_FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...] = (
-    (assignments.LINES, assignments.find_named),
-    (connected.LINES, connected.find_connected),
-    (tables.LINES, tables.find_in_tables),
-    (blocks.LINES, blocks.find_in_blocks),
-    (nearby.LINES, nearby.find_nearby),
-    (sentences.LINES, sentences.find_in_sentences),
-    (phrases.LINES, phrases.find_phrases),
-    (strong.LINES, strong.find_strong),
-    (answers.LINES, answers.find_in_sessions),
-    (pem.LINES, pem.find_keys),
-    (encoded.LINES, partial(encoded.find_encoded, find=_find_decoded)),
-)
-"""Searches of lines, each with its prefilter."""
-_ENCODED = len(_FINDERS) - 1
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=.-]{12,}")
 _ID = re.compile(
@@ -236,15 +186,10 @@ _ID_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """The text before an id: `session id: `."""
-_TOKEN_STARTS = tuple(
-    literal
-    for rule in TOKEN_RULES
-    if rule.lead == (0, 0)
-    for literal in rule.prefilter
-    if len(literal) > 2
+_TOKEN_STARTS = sorted(
+    {literal for rule in TOKENS if not rule.back for literal in rule.start if len(literal) > 2}
 )
 _TOKEN_START = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _TOKEN_STARTS))})")
-"""The beginning of a token: `AKIA`."""
 
 
 def mask_pieces(text: str) -> str:
@@ -258,14 +203,12 @@ def mask_pieces(text: str) -> str:
 
 def _masked(run: re.Match[str]) -> str:
     piece = run[0]
-    if not looks_random(piece) or MARK in piece:
+    if not is_random(piece) or MARK in piece:
         return piece
     is_id = _ID.fullmatch(piece) or _ID_BEFORE.search(
         run.string, max(0, run.start() - 90), run.start()
     )
-    if is_id and not _TOKEN_START.search(piece):
-        return piece
-    return f"{MARK}CUT"
+    return piece if is_id and not _TOKEN_START.search(piece) else f"{MARK}CUT"
 
 
 def scanned_secrets(texts: Sequence[str]) -> list[str]:
@@ -280,30 +223,32 @@ def scanned_secrets(texts: Sequence[str]) -> list[str]:
 
 @remembering
 def _scanned(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the findings in each text. The scanner reads C strings, which a NUL would end."""
-    scan = _scanner()
-    assert scan is not None, "asked for without the extra"
-    found = (
-        {
-            finding.secret
-            for finding in scan(text.replace("\0", " "))
-            if looks_random(finding.secret)
-        }
-        for text in texts
-    )
+    """Returns the findings in each text that look random."""
+    scanner = _scanner()
+    assert scanner is not None, "asked for without the extra"
+    found = (scanner.scan(text.encode("utf-8", "replace")) for text in texts)
     return [
-        tuple(secret for secret in secrets if len(secret) >= 8 and MARK not in secret)
-        for secrets in map(sorted, found)
+        tuple(
+            sorted(
+                {
+                    finding.secret
+                    for finding in findings
+                    if finding.visible
+                    and "generic" not in finding.rule_id
+                    and is_random(finding.secret)
+                    and MARK not in finding.secret
+                }
+            )
+        )
+        for findings in found
     ]
 
 
-_SCANNER_RULES = Path(__file__).with_name("scanner.toml")
-
-
 @cache
-def _scanner() -> Callable[[str], Any] | None:
+def _scanner() -> Any:
+    """Returns the scanner of kingfisher-secret-scanner, or None if it is not installed."""
     try:
-        import betterleaks  # noqa: PLC0415 - optional
+        import kingfisher_sdk  # noqa: PLC0415 - optional
     except ImportError:
         return None
-    return partial(betterleaks.scan_string, config_path=str(_SCANNER_RULES))
+    return kingfisher_sdk.Scanner(kingfisher_sdk.Rules(), base64=False)

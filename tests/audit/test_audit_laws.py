@@ -25,7 +25,7 @@ PLANTS = {
     BEARER: f'\n"Authorization": "Bearer {BEARER}"\n',
     PASSWORD: f" postgres://app:{PASSWORD}@db/x ",
     PEM: f"\n{PEM}\n",
-    "ada.l@mail.example.org": " <ada.l@mail.example.org> ",
+    "ada.l@mail.acme.io": " <ada.l@mail.acme.io> ",
     "alovelace": " /Users/alovelace/x ",
 }
 OPTIONS = ScrubOptions("redact", "pseudonymise")

@@ -107,7 +107,7 @@ def test_a_missing_evaluation_set_is_reported_before_any_work(tmp_path, capsys):
 PLANTED = {
     "secret": sample(("user", f"password: {PASSWORD}"), ("assistant", "ok")),
     "github_token": sample(("user", f"it is {GITHUB}"), ("assistant", "ok")),
-    "mail": sample(("user", "ada@mail.example.org"), ("assistant", "ok")),
+    "mail": sample(("user", "ada@mail.acme.io"), ("assistant", "ok")),
     "refusal": sample(("user", "x"), ("assistant", "I'm sorry, but I can't help with that.")),
     "repeated_turn": sample(
         ("user", "x"), ("assistant", words(7)), ("user", "y"), ("assistant", words(7))
@@ -385,7 +385,7 @@ def test_a_build_finds_what_an_audit_of_its_folder_finds(tmp_path, options):
         {"role": "assistant", "content": f"Your password: {PASSWORD}"},
     ]
     texts = ["Nothing here.", f"It is {GITHUB}."]
-    texts += [f"Write to {words(number)}, or to ada@mail.example.org." for number in range(20)]
+    texts += [f"Write to {words(number)}, or to ada@mail.acme.io." for number in range(20)]
     lines = [row(text) for text in texts] + [json.dumps({"messages": made_up})]
     (tmp_path / "logs.jsonl").write_text("".join(lines))
     config = tmp_path / "c.yaml"

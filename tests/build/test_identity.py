@@ -52,4 +52,4 @@ def test_data_files_count_and_pages_of_the_report_do_not(tmp_path):
     found = [path.relative_to(tmp_path).as_posix() for path in identity.result_files(tmp_path)]
     assert found == ["scrub/rules.py", "scrub/words.txt", "x.toml"]
     names = {path.name for path in identity.result_files(ROOT / "builder")}
-    assert {"letter_pairs.txt", "scanner.toml", "redact.py"} <= names
+    assert {"tokens.toml", "contexts.toml", "redact.py"} <= names

@@ -11,7 +11,7 @@ from builder.qwen3.constants import ADDED_TOKENS
 from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
 
-MAIL = "ada@mail.example.org"
+MAIL = "ada@mail.acme.io"
 
 
 def made_up(name):

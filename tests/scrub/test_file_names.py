@@ -5,7 +5,7 @@ import json
 import pytest
 
 import builder
-from builder.scrub.file_names import secrets_in_name
+from builder.scrub.redact import secrets_in_name
 from builder.secrets.secrets import mask_pieces
 
 ROW = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]}

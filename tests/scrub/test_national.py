@@ -2,8 +2,8 @@
 
 import pytest
 
-from builder.scrub.national import IDENTITY_NUMBERS, PHONE_REGIONS
-from builder.scrub.personal import find_personal, pseudonym
+from builder.scrub.people import TABLES
+from builder.scrub.personal import PHONE_REGIONS, find_personal, pseudonym
 
 IDENTITIES = {
     "br.cpf": "CPF: 390.533.447-05",
@@ -58,7 +58,7 @@ def found(text):
 
 
 def test_every_form_has_a_case():
-    assert set(IDENTITIES) == {module for module, _, _ in IDENTITY_NUMBERS}
+    assert set(IDENTITIES) == set(TABLES["identity"])
     assert set(PHONES) == set(PHONE_REGIONS)
 
 
@@ -68,7 +68,7 @@ def test_identity_numbers(module):
     ((kind, number),) = found(f"his {text}, he said")
     assert kind == "national_id"
     assert text.endswith(number)
-    assert found(text.replace(number, pseudonym(kind, "123456789012"))) == []
+    assert found(text.replace(number, pseudonym(kind, number, "123456789012"))) == []
 
 
 @pytest.mark.parametrize("region", PHONES)
@@ -77,7 +77,7 @@ def test_national_phones(region):
     ((kind, number),) = found(f"{text}\n")
     assert kind == "phone"
     assert text.endswith(number)
-    assert found(text.replace(number, pseudonym(kind, "123456789012"))) == []
+    assert found(text.replace(number, pseudonym(kind, number, "123456789012"))) == []
 
 
 @pytest.mark.parametrize("text", NEITHER)

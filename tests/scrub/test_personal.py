@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import asdict
+from ipaddress import ip_address
 from itertools import pairwise
 
 import pytest
@@ -30,10 +31,61 @@ def test_clean(text):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pseudonym_is_not_personal_data(kind):
-    stand_in = pseudonym(kind, "123456789012")
-    places = {"user_name": f"/home/{stand_in}/x", "host_name": f"root@{stand_in}:~/x"}
-    for text in (stand_in, f"see {stand_in}, and {stand_in}", places.get(kind, "")):
-        assert find_personal(text) == ()
+    for datum in ("x", "2003:d2:af1e:2c01::1"):
+        stand_in = pseudonym(kind, datum, "123456789012")
+        places = {"user_name": f"/home/{stand_in}/x", "host_name": f"root@{stand_in}:~/x"}
+        keys = {"person_name": "first_name", "birth_date": "dob", "address": "address"}
+        keyed = json.dumps({keys.get(kind, kind): stand_in})
+        for text in (stand_in, f"see {stand_in}, and {stand_in}", places.get(kind, ""), keyed):
+            assert find_personal(text) == ()
+
+
+def test_an_address_keeps_its_version():
+    scrub = Scrubber(ScrubOptions("redact", "pseudonymise"), b"k" * 32, ADDED_TOKENS)
+    written = scrub.text("from 2003:d2:af1e:2c01::1 and 88.198.51.23")
+    assert [ip_address(word).version for word in written.split()[1::2]] == [6, 4]
+
+
+MEMBERS = {
+    "first_name": "Ann",
+    "birthDate": "1980-02-03",
+    "address": "12 Oak Street",
+    "city": "Bonn",
+}
+PEOPLE = ["Ann", "1980-02-03", "12 Oak Street"]
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_keys_of_json_say_what_is_personal(times):
+    text = json.dumps(MEMBERS)
+    for _ in range(times - 1):
+        text = json.dumps({"result": text})
+    assert [text[hit.start : hit.end] for hit in find_personal(text)] == PEOPLE
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"first_name": "string", "name": "Ann", "address": "0x7ffd2a"},
+        {"address": "ann@h", "dob": "none", "fullName": "null", "phone_number": "+0123456789012"},
+        {"address": "https://h.io/a 1", "birthday": "yes"},
+    ],
+)
+def test_other_values_under_these_keys_are_none(members):
+    assert find_personal(json.dumps(members)) == ()
+
+
+def test_arguments_are_read_by_their_keys_and_definitions_are_not():
+    scrub = Scrubber(ScrubOptions("redact", "pseudonymise"), b"k" * 32, ADDED_TOKENS)
+    schema = {"properties": {"first_name": {"type": "string", "examples": ["Bob"]}}}
+    tool = {"type": "function", "function": {"name": "add", "parameters": schema}}
+    turns = (Turn("user", "add Ann"), Turn("assistant", calls=(Call.of("add", MEMBERS),)))
+    scrubbed = scrub.dialogue(Dialogue(turns, (tool,)))
+    call = scrubbed.dialogue.turns[1].calls[0]
+    assert list(call.arguments) == list(MEMBERS)
+    assert not any(datum in call.text for datum in PEOPLE)
+    assert scrubbed.dialogue.tools == (tool,)
+    assert scrubbed.changes == {"pseudonymised": 3}
 
 
 def test_check_digits():
@@ -69,11 +121,11 @@ def test_hits_in_hostile_text_do_not_overlap():
 
 def test_the_same_datum_has_the_same_pseudonym():
     scrub = Scrubber(ScrubOptions("redact", "pseudonymise"), b"k" * 32, ADDED_TOKENS)
-    call = Call.of("send", {"to": "Ada@Mail.example.org", "file": "/Users/alovelace/x"})
+    call = Call.of("send", {"to": "Ada@Mail.acme.io", "file": "/Users/alovelace/x"})
     turns = (
-        Turn("user", "I am ada@mail.example.org, +49 30 9018200, tower in -Users-alovelace-src"),
+        Turn("user", "I am ada@mail.acme.io, +49 30 9018200, tower in -Users-alovelace-src"),
         Turn("assistant", calls=(call,)),
-        Turn("tool", responses=("sent to ada@mail.example.org (+49 (30) 9018-200)",)),
+        Turn("tool", responses=("sent to ada@mail.acme.io (+49 (30) 9018-200)",)),
         Turn("assistant", "done"),
     )
     scrubbed = scrub.dialogue(Dialogue(turns))
@@ -90,7 +142,7 @@ def test_the_same_datum_has_the_same_pseudonym():
 
 
 def test_reported_data_stay():
-    turns = (Turn("user", "ada@mail.example.org"), Turn("assistant", "x"))
+    turns = (Turn("user", "ada@mail.acme.io"), Turn("assistant", "x"))
     assert scrubber().dialogue(Dialogue(turns)).changes == {}
 
 
@@ -98,7 +150,7 @@ def test_reported_data_stay():
 def test_modes(tmp_path, mode, samples):
     folder = tmp_path / "in" / "-Users-alovelace-src"
     folder.mkdir(parents=True)
-    (folder / "a.jsonl").write_text(row("mail ada@mail.example.org") + row("nothing"))
+    (folder / "a.jsonl").write_text(row("mail ada@mail.acme.io") + row("nothing"))
     config = tmp_path / "c.yaml"
     config.write_text(f"audit: {{personal_data: {mode}}}\n")
     out = tmp_path / "out"

@@ -46,18 +46,14 @@ def test_the_cache_is_limited_and_may_forget(monkeypatch):
     assert searched[21:] == texts[2:4]
 
 
-@given(st.lists(st.lists(st.text(alphabet="ab", max_size=3), max_size=4), min_size=1, max_size=4))
-def test_ranges_of_joined_texts_are_those_in_each(texts):
+@given(st.lists(st.lists(st.text(alphabet="ab\u00e9", max_size=3), max_size=4), min_size=1))
+def test_places_in_joined_texts_are_those_in_each(texts):
     written = ["\n".join(lines) for lines in texts]
     joined = Joined(written)
+    at = 0
     for number, text in enumerate(written):
-        for at in range(len(text) + 1):
-            assert joined.place(joined.starts[number] + at) == (number, at)
-    lines, at = [], 0
-    for line in joined.text.split("\n"):
-        lines.append((at, at + len(line)))
-        at += len(line) + 1
-    found = [written[number][start:end] for number, start, end in joined.ranges(lines)]
-    assert found == joined.text.split("\n")
-    whole = list(joined.ranges([(0, len(joined.text))]))
-    assert whole == [(number, 0, len(text)) for number, text in enumerate(written)]
+        assert [joined.place(at + place) for place in range(len(text) + 1)] == [
+            (number, place) for place in range(len(text) + 1)
+        ]
+        at += len(text) + 1
+    assert len(joined.data) == at - 1

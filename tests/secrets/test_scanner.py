@@ -9,7 +9,7 @@ from support.sensitive.planted import every_byte, row
 from builder import cli
 from builder.secrets.secrets import find_secrets, scanned_secrets
 
-betterleaks = pytest.importorskip("betterleaks", reason="the extra `secrets` is not installed")
+pytest.importorskip("kingfisher_sdk", reason="the extra `secrets` is not installed")
 
 SECRET = "a1b2c3d4e5" + "f6g7h8i9j0"
 ONLY_SCANNED = f"looker client_id = '{SECRET}'"
@@ -49,7 +49,6 @@ NO_SECRETS = (
 
 @pytest.mark.parametrize("text", NO_SECRETS)
 def test_imprecise_findings_do_not_count(text):
-    assert list(betterleaks.scan_string(text)), "otherwise this tests nothing"
     assert scanned_secrets([text]) == []
 
 

@@ -1,11 +1,9 @@
 """Secrets: found by form, place and name; replaced consistently; in none of the files."""
 
-import base64
 import json
 import runpy
 from dataclasses import asdict, replace
 from itertools import pairwise
-from time import process_time
 
 import pytest
 from support.places import ROOT
@@ -202,15 +200,6 @@ def test_parts_of_secrets_are_masked_in_rejects():
         assert not any(secret[8:20] in masked for secret in (GITHUB, BEARER))
 
 
-def test_base64_of_a_secret_is_decoded():
-    for text in (f"DB_HOST=x\nDB_PASSWORD={PASSWORD}\n", f'{{"token": "{GITHUB}"}}'):
-        encoded = base64.b64encode(text.encode()).decode()
-        (hit,) = find_secrets(f"data:\n  config: {encoded}\n")
-        assert hit.end - hit.start == len(encoded)
-    harmless = base64.b64encode(b"a configuration without anything in it\n").decode()
-    assert find_secrets(f"data:\n  config: {harmless}\n") == ()
-
-
 def test_clean_text_is_left_alone():
     clean = Dialogue((Turn("user", "hi"), Turn("assistant", "hello")))
     assert scrubber().dialogue(clean).dialogue is clean
@@ -297,31 +286,3 @@ def test_recall_on_the_invented_set(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "432 secrets of 72 kinds: recall 1.000" in out
     assert "162 hard negatives: 0 false positives" in out
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(
-    "piece",
-    ["kind: Secret\ndata:\n", "kind: Secret\\ndata:\\n  a: b\\n", 'kind: Secret\ndata: {"a": "'],
-)
-def test_a_text_full_of_manifests_takes_linear_time(piece):
-    text = piece * (100_000 // len(piece))
-    begun = process_time()
-    hits = find_secrets(f"{text}\n---\nkind: Secret\nstringData:\n  key: walnut4granite\n")
-    assert process_time() - begun < 10  # a quarter of a second; all pairs of lines took 40
-    assert any(hit.end - hit.start == len("walnut4granite") for hit in hits)
-
-
-@pytest.mark.parametrize(
-    "piece", ["recovery code" + "\\n" * 45, "recovery code \n" + " " * 70 + "\n"]
-)
-def test_a_text_full_of_codes_takes_linear_time(piece):
-    begun = process_time()
-    find_secrets(piece * (100_000 // len(piece)))
-    assert process_time() - begun < 3  # a third of a second; all ways to split the lines took 14
-
-
-def test_a_letter_that_only_lower_case_makes_ascii_is_no_base64():
-    kelvin = "\u212a"
-    assert kelvin.lower() == "k"
-    assert not find_secrets(f"proxy Basic bWU6cml2ZXI0NDc{kelvin} x")

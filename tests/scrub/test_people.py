@@ -6,8 +6,8 @@ import re
 import pytest
 
 import builder
+from builder.scrub.people import UserFinder, known_users
 from builder.scrub.personal import personal_in
-from builder.scrub.users import UserFinder, known_users
 from builder.secrets.hits import apart
 
 
@@ -63,17 +63,17 @@ def test_a_name_is_found_again(shown, again):
         ("drwxrwxr-x 2 cboos cboos 4096 Feb 1 .", ["cboos", "cboos"]),
         ("-rw-r--r--@ 1 soph  staff  345 x", ["soph"]),
         ("-rw-r--r-- 1 root wheel 3 x\n-rw-r--r-- 1 501 20 3 x", []),
-        ("Author: Ann O'Neil <ann@example.org>", ["Ann O'Neil"]),
-        ("Author: soph <s@example.org>", ["soph"]),
-        ("send it to Ann de Wit <a@example.org>", ["Ann de Wit"]),
-        ("Author:     J. R. Roe Jr. <a@example.org>", ["J. R. Roe Jr."]),
-        ("author jane roe <a@example.org> 1700000000 +0000", ["jane roe"]),
-        (r"Fix\n\nSigned-off-by: Ann Lee <a@example.org>", ["Ann Lee"]),
-        ("Ask Ann Lee <a@example.org>", ["Ann Lee"]),
-        ("by Jane Roe. Contact Us <a@example.org>", []),
-        ("Written by Ann. Will <a@example.org>", ["Will"]),
+        ("Author: Ann O'Neil <ann@acme.io>", ["Ann O'Neil"]),
+        ("Author: soph <s@acme.io>", ["soph"]),
+        ("send it to Ann de Wit <a@acme.io>", ["Ann de Wit"]),
+        ("Author:     J. R. Roe Jr. <a@acme.io>", ["J. R. Roe Jr."]),
+        ("author jane roe <a@acme.io> 1700000000 +0000", ["jane roe"]),
+        (r"Fix\n\nSigned-off-by: Ann Lee <a@acme.io>", ["Ann Lee"]),
+        ("Ask Ann Lee <a@acme.io>", ["Ann Lee"]),
+        ("by Jane Roe. Contact Us <a@acme.io>", []),
+        ("Written by Ann. Will <a@acme.io>", ["Will"]),
         *(
-            (f"{words} <a@example.org>", [])
+            (f"{words} <a@acme.io>", [])
             for words in (
                 "Code Owners",
                 "File Reader",
@@ -90,7 +90,7 @@ def test_a_name_is_found_again(shown, again):
                 "- Security Team",
             )
         ),
-        ("x = map <a@example.org>; From: <a@example.org>; Claude <noreply@example.org>", []),
+        ("x = map <a@acme.io>; From: <a@acme.io>; Claude <noreply@acme.io>", []),
     ],
 )
 def test_owners_of_files_and_names_beside_mail_addresses(text, names):
@@ -99,15 +99,15 @@ def test_owners_of_files_and_names_beside_mail_addresses(text, names):
 
 
 def test_the_full_name_of_an_author_is_found_again():
-    texts = ["Author: Ann Lee <a@example.org>", "Ann Lee wrote it", "Ann, Lee"]
+    texts = ["Author: Ann Lee <a@acme.io>", "Ann Lee wrote it", "Ann, Lee"]
     found = personal_in(texts)
     finder = UserFinder(known_users(texts, found), ())
     assert [len([*finder.hits(text)]) for text in texts] == [1, 1, 0]
 
 
 def test_a_name_that_no_label_proves_is_replaced_beside_its_address_only():
-    shown, again = "Kotlin Script <k@example.org>", "I will use Kotlin Script, in Java"
-    assert marked(shown, again) == ["<Kotlin Script> <<k@example.org>>", again]
+    shown, again = "Kotlin Script <k@acme.io>", "I will use Kotlin Script, in Java"
+    assert marked(shown, again) == ["<Kotlin Script> <<k@acme.io>>", again]
 
 
 def test_names_of_tools_stay():

@@ -1,0 +1,152 @@
+r"""Finds names of people: before a mail address, of users that a path shows, under keys of JSON.
+
+What stands before an address in running text may be a heading, a field or a type
+(`Contact Us <…>`, `x: string <…>`), so words of interfaces and programs alone are no name. The
+user of `/home/alice` stands alone in `ls -l`, and in `home/alice` of an archive; a name that is a
+word as well is found only where a user's name stands.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from importlib.resources import files
+
+from builder.secrets.hits import Hit
+
+TABLES = tomllib.loads((files("builder.scrub") / "tables.toml").read_text(encoding="utf-8"))
+WORDS = {name: frozenset(words.split()) for name, words in TABLES.items() if isinstance(words, str)}
+"""Words that name nobody, by what they are."""
+_INITIAL = r"(?:[^\W\d_a-z]\.)+"
+_CAPITALISED = rf"(?:{_INITIAL}|[^\W\d_a-z][\w'\u2019-]*(?:\.[\w'\u2019-]+)*)"
+_NAME = re.compile(
+    r"(?:(?<![\w.])|(?<=\\[nrt]))"
+    rf"({_CAPITALISED}(?: (?:{_CAPITALISED}|de|la|van|von|der)){{0,4}}\.?) <\Z"
+)
+"""The end of the text before the mail address of `Name <mail>`; a dot followed by a space is in an
+initial only, so no name goes beyond a sentence."""
+_BY = r"(?:(?<![^\W_])(?:Author|From|Commit|Committer)|-by):[ \t]+|(?<![^\W_])(?:author|committer) "
+_LABELLED = re.compile(rf"(?:{_BY})([\w.'\u2019-]+(?: [\w.'\u2019-]+){{0,4}}) <\Z")
+"""The same after the label of an author, where any words are a name."""
+_LABEL = re.compile(rf"(?:{_BY})\Z")
+_LONGEST = 99
+"""Code points of a name with its label."""
+_VERBS = WORDS["verb"]
+"""Words with which a sentence names somebody: `Ask Ann Lee <…>`."""
+_NO_NAMES = (_VERBS | WORDS["program"] | WORDS["interface"]) - {
+    "bill",
+    "grant",
+    "mark",
+    "page",
+    "rich",
+    "will",
+}
+"""Words of interfaces and programs, and names of agents: alone, they name no person."""
+_NAMES_OF_WORDS = WORDS["first_name"]
+"""First names that are words of English as well."""
+
+
+def name_before(text: str, start: int, at: int) -> tuple[int, int] | None:
+    """Returns [start, end) of the name before the mail address at `at`, if there is one.
+
+    The line begins at `start`.
+    """
+    begin = max(start, at - _LONGEST)
+    found = _LABELLED.search(text, begin, at) or _NAME.search(text, begin, at)
+    if found is None:
+        return None
+    first, end = found.span(1)
+    words = text[first:end].split(" ")
+    while words and words[0].lower() in _VERBS:
+        first += len(words.pop(0)) + 1
+    return None if all(map(_is_no_name, words)) else (first, end)
+
+
+def _is_no_name(word: str) -> bool:
+    plain = word.lower().strip(".")
+    is_number = not any(map(str.isalpha, plain))
+    return is_number or plain in _NO_NAMES or plain.removesuffix("s") in _NO_NAMES
+
+
+MIN_NAME = 3
+"""Minimum characters of a name that is replaced as a word."""
+_AT_ROOT = re.compile(
+    r"(?:\A|[^\w./\\@~$)}\]*-]|(?<=\\)[nrt]|//|\d:)(?:/|%2[Ff])(?:home|Users)(?:/|%2[Ff])\Z"
+    r"|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)\Z"
+)
+"""The end of the text before a name in a path that begins at the root."""
+_OF_USER = re.compile(
+    r"(?:(?:(?<![\w.-])|(?<=\\[nrt]))(?:home|Users)[/\\]{1,4}"
+    r"|[-dlbcps][rwxsStT-]{9}[.+@]?[ \t]+\d+[ \t]+(?:[\w.-]+[ \t]+)?)\Z"
+)
+"""The end of the text before a user's name: a home folder, or the mode and links of a file in
+`ls -l`, and its owner before its group."""
+
+
+def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple[str, ...]:
+    """Returns the names of users that show in paths from the root, prompts and commits.
+
+    The longest is first. Of `Name <mail>` counts the name of an author (`Author:`, `From:`,
+    `Signed-off-by:`) that has several words. `hits_of` has the hits in each of the texts.
+    """
+    names: dict[str, None] = {}
+    for text, hits in zip(texts, hits_of, strict=True):
+        for hit in hits:
+            if hit.kind != "user_name":
+                continue
+            name = text[hit.start : hit.end]
+            is_author = " " in name and _LABEL.search(text, max(0, hit.start - 24), hit.start)
+            is_path = _AT_ROOT.search(text[max(0, hit.start - 24) : hit.start])
+            if text[hit.end : hit.end + 1] == "@" or is_author or is_path:
+                names[name] = None
+    return tuple(sorted(names, key=lambda name: (-len(name), name)))
+
+
+class UserFinder:
+    """Finds known names of users. `reserved` are names of tools and of their parameters."""
+
+    def __init__(self, names: Sequence[str], reserved: Collection[str]) -> None:
+        ordinary = WORDS["program"] | _NAMES_OF_WORDS
+        self._is_word = {
+            name: len(name) >= MIN_NAME and name.lower() not in ordinary and name not in reserved
+            for name in names
+        }
+
+    def hits(self, text: str) -> Iterator[Hit]:
+        """Yields the names in a text; some may overlap."""
+        for name, is_word in self._is_word.items():
+            at = text.find(name)
+            while at >= 0:
+                end = at + len(name)
+                if _stands_alone(text, at, end) and (
+                    is_word or _OF_USER.search(text[max(0, at - 96) : at])
+                ):
+                    yield Hit(at, end, "user_name")
+                at = text.find(name, end)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    r"""Returns whether no letter, digit or underscore is beside a name; `\n` is an escape."""
+    before, after = text[max(0, start - 3) : start], text[end : end + 1]
+    if after == "_" or after.isalnum():
+        return False
+    is_escape = before.endswith(("\\n", "\\r", "\\t", "%2F", "%2f"))
+    return is_escape or not (before[-1:] == "_" or before[-1:].isalnum())
+
+
+_KEY = re.compile("|".join(f"(?P<{kind}>{form['key']})" for kind, form in TABLES["keys"].items()))
+_VALUES = {kind: re.compile(form["value"]) for kind, form in TABLES["keys"].items()}
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
+KEYED = re.compile(
+    r"(?P<q>\\{0,7}\")(?P<key>[A-Za-z_12]{3,24})(?P=q)[ \t]{0,2}:[ \t]{0,2}"
+    r"(?P=q)(?P<v>[^\"\\\n]{2,160})(?P=q)"
+)
+"""A member of JSON in a text, also escaped: `"first_name": "Ann"`."""
+
+
+def named_person(key: str, value: str) -> str | None:
+    """Returns the kind of personal data that a key of JSON makes of its value, or None."""
+    found = _KEY.fullmatch(_HUMP.sub("_", key).lower()) if len(key) <= 24 else None
+    kind = found.lastgroup if found is not None else None
+    return kind if kind is not None and _VALUES[kind].fullmatch(value) else None
