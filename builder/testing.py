@@ -15,8 +15,8 @@ from os import PathLike, fspath
 from builder.api import audit_dataset, verify_dataset
 from builder.audit.options import AuditOptions
 from builder.audit.result import GateAction
-from builder.audit.run import CODES
 from builder.conversation import Conversation, Event, Ignored, Json, Used
+from builder.gates import check_gates, fires
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader, read_events, recognise
@@ -53,7 +53,7 @@ def assert_proven(
 
     Raises AssertionError if a sample is not proven, there is none, or an audit or a code in
     `fail_on` has findings that are still in the dataset. Raises UsageError if there is no such
-    dataset or tokenizer.
+    dataset, tokenizer, audit or code.
     """
     bad: list[str] = []
 
@@ -66,14 +66,12 @@ def assert_proven(
     proven = f"{summary.proven} of {summary.samples} samples verified"
     assert summary.samples, f"{dataset}: contains no samples"
     assert not bad, "\n".join([f"{dataset}: {proven}", *bad[:FINDINGS]])
-    gates = set(fail_on)
-    unknown = gates - {*CODES, *(code for codes in CODES.values() for code in codes)}
-    assert not unknown, f"fail_on: no such audit or code: {', '.join(sorted(unknown))}"
-    audited = audit_dataset(dataset, options=AuditOptions(tokenizer=tokenizer)) if gates else None
+    gates, options = set(fail_on), AuditOptions(tokenizer=tokenizer)
+    check_gates(gates, options, "fail_on")
     fired = [
         f"{item.audit}: {item.code}: {item.count} in {item.samples} samples"
-        for item in (audited.findings if audited is not None else ())
-        if item.gate is GateAction.report and {item.audit, item.code} & gates
+        for item in (audit_dataset(dataset, options=options).findings if gates else ())
+        if item.gate is GateAction.report and fires(item, gates)
     ]
     assert not fired, "\n".join([f"{dataset}:", *fired])
 

@@ -15,8 +15,8 @@ ORDER = (
     "secrets", "distribution", "brief", "problem", "codes", "options", "credentials", "finding",
     "conversation", "jsonio", "keys", "sample", "ledger", "paths", "text", "parallel", "sources",
     "readers", "collect", "capture", "qwen3",
-    "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "export", "report",
-    "view", "select", "config", "card", "build", "push", "given", "api", "testing", "cli",
+    "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "gates", "export",
+    "report", "view", "select", "config", "card", "build", "push", "given", "api", "testing", "cli",
     "__main__",
 )  # fmt: skip
 """From the ground up: a room imports only rooms listed before it."""

@@ -10,9 +10,8 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.dataset.rejects import REJECTS, Reject
 from builder.scrub.people import named_person
-from builder.scrub.personal import KINDS, find_personal, personal_in
+from builder.scrub.personal import find_personal, personal_in
 from builder.scrub.redact import secrets_in_name
-from builder.secrets.secrets import KINDS as SECRET_KINDS
 from builder.secrets.secrets import (
     MARK,
     find_secrets,
@@ -21,9 +20,6 @@ from builder.secrets.secrets import (
     scanned_secrets,
     secrets_in,
 )
-
-SECRET_CODES = tuple(sorted((*SECRET_KINDS, "scanned_secret")))
-PERSONAL_CODES = KINDS
 
 _SECRETS = {
     "secret": "values that a name, a header or a URL marks as secret",
@@ -39,13 +35,9 @@ _PERSONAL = {
     "user_name": "names of users in paths and prompts",
     "host_name": "names of machines",
     "national_id": "national identity numbers with valid check digits",
-    "person_name": "names of people, as keys of JSON say",
-    "birth_date": "dates of birth, as keys of JSON say",
-    "address": "postal addresses, as keys of JSON say",
 }
 
 _PLACEHOLDER = re.compile(MARK + r"[A-Z_]+_\d{12}")
-_FILE = "meta.source"
 _META = ("source", "record", "conversation", "model", "license")
 
 
@@ -62,9 +54,7 @@ class Leaks:
     def add(self, row: AuditRow) -> None:
         """Examines a sample and its line of meta/."""
         named = list(row.texts())
-        known = set[str]()
-        if not row.without_secrets:
-            known = self._look(row, named, self.secrets)
+        known = set() if row.without_secrets else self._look(row, named, self.secrets)
         self._look_for_others(row, named, self.personal)
         meta = [(f"meta.{key}", "", getattr(row.meta, key) or "") for key in _META]
         meta += [("meta.models", "", name or "") for name in row.meta.every_model[1:]]
@@ -89,7 +79,7 @@ class Leaks:
         known: set[str] = set()
         searched = zip(named, secrets_in([text for _, _, text in named]), strict=True)
         for (part, name, text), found in searched:
-            secrets = secrets_in_name(text) if found and part == _FILE else found
+            secrets = secrets_in_name(text) if found and part == "meta.source" else found
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
                 notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
@@ -105,12 +95,10 @@ class Leaks:
         """Notes personal data and placeholders in each (part, name, text)."""
         searched = zip(named, personal_in([text for _, _, text in named]), strict=True)
         for (part, name, text), personal in searched:
-            is_value = name and not personal and not part.startswith("tools")
-            if is_value and (kind := named_person(name, text)):
-                notes.add(kind, row, part, f"{len(text)} characters under {name[:40]!r}")
-            for hit in personal:
+            keyed = None if part.startswith("tools") else named_person(name, text)
+            for hit in (keyed,) if keyed else personal:
                 notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
-            if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
+            if count := len(_PLACEHOLDER.findall(text)):
                 self.replaced.add("redacted", row, part, "", count)
 
     def add_reject(self, number: int, reject: Reject) -> None:
@@ -126,10 +114,11 @@ class Leaks:
             message = _SECRETS.get(code, f"keys of the form {code.replace('_', ' ')}")
             yield _finding("secrets", code, message, self.secrets, self.meta_secrets)
         for code in self.replaced.codes():
-            message = "placeholders in place of secrets"
-            yield self.replaced.finding("secrets", code, message, GateAction.change)
+            yield self.replaced.finding(
+                "secrets", code, "placeholders in place of secrets", GateAction.change
+            )
         for code in sorted({*self.personal.codes(), *self.meta_personal.codes()}):
-            message = _PERSONAL[code]
+            message = _PERSONAL.get(code, "data of people, as keys of JSON say")
             yield _finding("personal_data", code, message, self.personal, self.meta_personal)
 
 

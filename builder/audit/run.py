@@ -13,7 +13,7 @@ from builder.audit.benchmarks import EVALUATION_RUN, BenchmarkAudit
 from builder.audit.calls import CallAudit
 from builder.audit.contamination import ContaminationAudit, EvaluationSets
 from builder.audit.duplicates import DuplicateAudit, compared_text
-from builder.audit.leaks import PERSONAL_CODES, SECRET_CODES, Leaks
+from builder.audit.leaks import Leaks
 from builder.audit.lengths import LengthAudit
 from builder.audit.notes import EXAMPLES, AuditRow
 from builder.audit.options import AuditOptions
@@ -37,6 +37,8 @@ from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
+from builder.scrub.personal import KINDS as PERSONAL_KINDS
+from builder.secrets.secrets import KINDS as SECRET_KINDS
 from builder.sources.source import file_version
 from builder.verify.dataset import check_row
 from builder.verify.preload import preloading
@@ -44,8 +46,8 @@ from builder.verify.verifier import Verdict, verifier_for
 
 CODES: dict[str, tuple[str, ...]] = {
     "format": ("bad_row", UNVERIFIED_ROW),
-    "secrets": (*SECRET_CODES, "redacted"),
-    "personal_data": PERSONAL_CODES,
+    "secrets": (*SECRET_KINDS, "redacted", "scanned_secret"),
+    "personal_data": PERSONAL_KINDS,
     "duplicates": duplicates.CODES,
     "contamination": ("contaminated",),
     "benchmarks": (EVALUATION_RUN,),

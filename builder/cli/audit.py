@@ -27,10 +27,11 @@ from builder.cli.terminal import (
 )
 from builder.codes import AUDIT_OPTIONS
 from builder.config import load_config
+from builder.gates import check_gates, fires, runs
 from builder.normalize.as_options import option_for
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath, expand_home
-from builder.problem import UsageError, nearest
+from builder.problem import UsageError
 from builder.text import counted
 
 _TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
@@ -78,14 +79,17 @@ def audit(
         contamination=_found(contamination or ()) or configured.contamination,
         tokenizer=tokenizer or configured.tokenizer,
     )
-    gates = _gates(fail_on, chosen)
+    gates = list(filter(None, dict.fromkeys(map(str.strip, (fail_on or "").split(",")))))
+    if fail_on is not None and not gates:
+        raise UsageError("--fail-on: names neither an audit nor a code")
+    check_gates(gates, chosen, "--fail-on")
     step, end = _progress(quiet=not output.in_words)
     audited = audit_dataset(
         dataset, options=chosen, workers=workers or default_workers(), on_progress=step
     )
     end()
-    fired = [item.code for item in audited.findings if _fires(item, gates)]
-    passed = [gate for gate in gates if not any(_fires(item, [gate]) for item in audited.findings)]
+    fired = [item.code for item in audited.findings if fires(item, gates)]
+    passed = [gate for gate in gates if not any(fires(item, [gate]) for item in audited.findings)]
     if output.as_json:
         print_json(
             {
@@ -103,46 +107,6 @@ def audit(
     if not audited.samples:
         warn(NO_SAMPLES)
     return 1 if fired or not audited.samples else 0
-
-
-def _gates(fail_on: str | None, options: AuditOptions) -> list[str]:
-    """Parses `--fail-on` into names of codes and audits.
-
-    Raises UsageError for unknown names, and for audits that do not run: such a gate could not fail.
-    """
-    gates = list(filter(None, dict.fromkeys(map(str.strip, (fail_on or "").split(",")))))
-    if fail_on is not None and not gates:
-        raise UsageError("--fail-on: names neither an audit nor a code")
-    audit_of = {code: name for name, codes in CODES.items() for code in codes}
-    audit_of |= {f"{name}.{code}": name for code, name in audit_of.items()}
-    known = {*CODES, *audit_of}
-    for gate in sorted(gates):
-        if f"{gate}s" in CODES:  # such as the code `secret` of the audit `secrets`
-            raise UsageError(
-                f"--fail-on {gate!r}: is one code of the audit '{gate}s': name the audit, or"
-                f" '{gate}s.{gate}' for that code alone"
-            )
-        if gate not in known:
-            raise UsageError(f"--fail-on {gate!r}: no such audit or code{nearest(gate, known)}")
-        name = audit_of.get(gate, gate)
-        if not _runs(name, options):
-            raise UsageError(
-                f"--fail-on {gate!r}: the audit does not run without --contamination SET"
-            )
-        if "near_" in gate and options.near_duplicates == "off":
-            raise UsageError(f"--fail-on {gate!r}: audit.near_duplicates is off")
-    return gates
-
-
-def _runs(name: str, options: AuditOptions) -> bool:
-    return name != "contamination" or bool(options.contamination)
-
-
-def _fires(finding: AuditFinding, gates: Sequence[str]) -> bool:
-    """Returns whether a finding fails a gate: one of its code, or of its audit if unresolved."""
-    if finding.code in gates or f"{finding.audit}.{finding.code}" in gates:
-        return True
-    return finding.audit in gates and finding.gate is GateAction.report
 
 
 def _progress(*, quiet: bool) -> tuple[Callable[[Progress], object], Callable[[], object]]:
@@ -164,7 +128,7 @@ def _print(dataset: str, audited: Audit, options: AuditOptions) -> None:
         for finding in findings:
             _print_finding(finding)
     found = {item.audit for item in audited.findings}
-    clean = [name for name in CODES if name not in found and _runs(name, options)]
+    clean = [name for name in CODES if name not in found and runs(name, options)]
     if clean:
         print()
         print_wrapped("", f"nothing found: {', '.join(clean).replace('_', ' ')}", "  ")

@@ -145,8 +145,8 @@ KEYED = re.compile(
 """A member of JSON in a text, also escaped: `"first_name": "Ann"`."""
 
 
-def named_person(key: str, value: str) -> str | None:
-    """Returns the kind of personal data that a key of JSON makes of its value, or None."""
-    found = _KEY.fullmatch(_HUMP.sub("_", key).lower()) if len(key) <= 24 else None
+def named_person(key: str, value: str) -> Hit | None:
+    """Returns the whole value, if a key of JSON says that it is personal data, or None."""
+    found = _KEY.fullmatch(_HUMP.sub("_", key).lower()) if 0 < len(key) <= 24 else None
     kind = found.lastgroup if found is not None else None
-    return kind if kind is not None and _VALUES[kind].fullmatch(value) else None
+    return Hit(0, len(value), kind) if kind and _VALUES[kind].fullmatch(value) else None

@@ -227,8 +227,8 @@ def _is_host(match: re.Match[str]) -> bool:
 
 def _keyed(text: str, start: int, end: int) -> Iterator[Hit]:
     for member in KEYED.finditer(text, start, end):
-        if kind := named_person(member["key"], member["v"]):
-            yield Hit(*member.span("v"), kind)
+        if hit := named_person(member["key"], member["v"]):
+            yield Hit(*member.span("v"), hit.kind)
 
 
 _named_hosts = _data(

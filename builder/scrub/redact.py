@@ -232,8 +232,8 @@ def _personal(dialogue: Dialogue) -> dict[tuple[str, str], tuple[Hit, ...]]:
         ]
     hits_of = {place: hits for place, hits in zip(named, found, strict=True) if hits}
     for name, text in dialogue_strings(replace(dialogue, tools=())):
-        if name and (kind := named_person(name, text)):
-            hits_of[name, text] = (Hit(0, len(text), kind),)
+        if hit := named_person(name, text):
+            hits_of[name, text] = (hit,)
     return hits_of
 
 

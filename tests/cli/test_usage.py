@@ -45,7 +45,7 @@ MISTAKES = {
     "view x.jsonl --port 99999": "--port: must be a whole number of at most 65535",
     "view x.jsonl --logs none": "--logs 'none': no such folder",
     "audit x.jsonl --fail-on secret": "is one code of the audit 'secrets'",
-    "audit x.jsonl --fail-on secretz": "no such audit or code 'secretz'|'secretz': no such",
+    "audit x.jsonl --fail-on secretz": "no such audit or code, did you mean 'secrets'",
     "audit x.jsonl --fail-on contaminated": "does not run without --contamination SET",
     "audit x.jsonl --fail-on ,": "names neither an audit nor a code",
     "audit x.jsonl --contamination none.txt": "--contamination 'none.txt': no such file",

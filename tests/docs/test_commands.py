@@ -24,6 +24,7 @@ from support.pages import agents
 from support.places import DATA, ROOT
 from support.runs.builds import build
 
+import builder
 from builder import cli
 from builder.cli.app import COMMANDS
 from builder.cli.each import run_each
@@ -295,8 +296,18 @@ def test_the_helper_for_pytest(tmp_path):
     path.write_text(2 * (json.dumps(ROW) + "\n"))
     with pytest.raises(AssertionError, match="duplicates: exact_duplicate"):
         assert_proven(path, fail_on=["duplicates"])
-    with pytest.raises(AssertionError, match="no such audit or code: secretz"):
-        assert_proven(path, fail_on=["secretz"])
+    for gate, refused in (
+        ("secretz", "no such audit or code, did you mean 'secrets'"),
+        ("secret", "is one code of the audit 'secrets'"),
+        ("contaminated", "does not run without --contamination SET"),
+    ):
+        with pytest.raises(builder.UsageError, match=refused):
+            assert_proven(path, fail_on=[gate])
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    leak = [{"role": "user", "content": token}, {"role": "assistant", "content": "ok"}]
+    path.write_text(json.dumps({"messages": leak}) + "\n")
+    with pytest.raises(AssertionError, match="github_token"):
+        assert_proven(path, fail_on=["secrets"])
     path.write_text(json.dumps({"messages": 3}) + "\n")
     with pytest.raises(AssertionError, match="0 of 1 samples verified"):
         assert_proven(path)
