@@ -50,7 +50,7 @@ _STAND_IN = re.compile(
     r"(?![A-Za-z0-9])|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|\[[\w-]+[~^$*|]?=[^\]]*\]$"
     r"|/[^/\s]*(?:/|$)|\.|~/|\d+[ui](?:8|16|32|64|128|size)$|\d{1,4}/[smhd](?:/|$)"
     r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$"
-    r"|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$|[A-Z0-9]{2,}(?:_[A-Z0-9]{2,}){2,8}$)|\d\*[a-z]+$|[a-z_$][\w$]*(?:\?\?$|\?\.[\w$.]+$)|(?-i:[A-Z][A-Za-z]*\?$)|x{3}$|[a-z]{2,3}_\d{3}$|\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)"
+    r"|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$|[A-Z0-9]{2,}(?:_[A-Z0-9]{2,}){2,8}$)|\d\*[a-z]+$|[a-z_$][\w$]*(?:\?\?$|\?\.[\w$.]+$)|x(?:-[a-z0-9]+)+$|(?-i:[A-Z][A-Za-z]*\?$)|x{3}$|[a-z]{2,3}_\d{3}$|\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[\w/.-]{1,80}\.(?:png|jpe?g|svg|css|html?|py|js|ts)$"
     r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|(?=\d+[.:TZ+-])[\d.:TZ+-]+$|enc\[|@microsoft\.keyvault\()"
     r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%(?-i:[sd])|\.{3}|\u2026|example|placeholder"
@@ -73,8 +73,10 @@ _STOP = frozenset(NAMES["stop"].split())
 """Types, states, algorithms and labels that follow the name of a secret and are none."""
 _DOTTED = re.compile(r"[A-Za-z_$]\w*(?:(?:\??\.|::|->)[A-Za-z_$]\w*)*")
 """A name in a program, also with attributes: `config.db.password`."""
+_GROUPS = re.compile("[a-z0-9]{4}(?: [a-z0-9]{4}){3}")
+"""A password for one application, as mail providers print it: `abcd efgh ijkl mnop`."""
 _CODE = re.compile(
-    r"\w\(|\(\)|\[\w*\]|\{\w*\}|^[)},;:]|\);|=(?:null|true|false|this)\b|=>|->|::|&&|\|\||[!=]==?|\?\.|\$\{|\{\{|</|/>|\\[wds]|\[\^|%[sd]\b|\+\w+\["
+    r"\w\(|\(\)|\[\w*\]|\{\w*\}|^[)},;:]|\);|=(?:null|true|false|this)\b|=>|->|::|&&|\|\||[!=]==?|\?\.|\$\{|\{\{|</|/>|\\[wds]|\[\^|\(\?|\[[^\]]{1,80}\][{*+?]|%[sd]\b|\+\w+\["
 )
 """Calls, operators and tags: `f(x)`."""
 
@@ -156,6 +158,8 @@ def is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return False
     if is_code(value) or not any(map(str.isalnum, value)):
         return False
+    if " " in value and not _GROUPS.fullmatch(value):
+        return False  # a sentence
     has_digit = any(map(str.isdigit, value))
     if not any(map(str.isalpha, value)):
         is_counted = value in "01234567890123456789"

@@ -201,8 +201,8 @@ def _is_none(it: _Place, value: str, *, quoted: bool, setting: bool) -> bool:
     same = _NO_LETTER.sub("", value.lower())
     if same.rstrip("0123456789").endswith(it.keyword) or (len(same) > 3 and name.endswith(same)):
         return True  # password = dbPassword
-    if sep == ">" and it.opened != "<" and not match["close"]:
-        return True  # a.password>b
+    if sep == ">" and ((it.opened != "<" and not match["close"]) or value[0] in "@:"):
+        return True  # a.password>b, <password>@host
     if sep == "|" and not _is_cell(it):
         return True
     if sep == ":" and (it.opened == ":" or (it.opened == "{" and value[0] in "?-+")):
@@ -236,7 +236,8 @@ def _is_next(it: _Place, value: str, *, quoted: bool) -> bool:
     """Returns whether a space, a comma or a bracket suffices between the name and its value."""
     gap = it.match["next"]
     if it.prefix.startswith("-"):
-        return quoted or not value.startswith(("-", "<", "$"))
+        is_word = value.islower() and value.isalpha() and len(value) < 12
+        return quoted or not (is_word or value.startswith(("-", "<", "$")))
     if gap[0] in ",(":
         return quoted and (is_random(value) or _SIGN.search(value) is not None)
     if quoted:
