@@ -1,4 +1,9 @@
-"""ShareGPT rows."""
+"""Reads ShareGPT rows and their dialects: LLaMA-Factory, its typed parts, Hermes, human/gpt.
+
+Source: docs/formats/sharegpt.md. Rows are published as training samples, so a row that ends with a
+call is complete, unless it states that its run was not (`completed`, `partial`). Calls have no ids,
+so results pair with them by name and order.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +41,6 @@ from builder.readers.toolkit.tags import results_in_text
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted, system_text
 from builder.sources.source import Source
-
-# Reads turns of ShareGPT rows: `from` and `value`, or LLaMA-Factory's typed parts.
 
 ROLES = {
     "human": "user", "user": "user",
@@ -163,27 +166,18 @@ def _results(
         value = "".join(part.text for part in parts if isinstance(part, Text))
     if not isinstance(value, str):
         return [ToolResult(text_or_data(value), call_id, name)]
+
+    def wraps(item: dict[str, Json]) -> bool:
+        known = "tool_call_id" in item or item.get("name") in called
+        return "content" in item and set(item) <= _WRAPPER and known
+
     blocks = tags.responses(value) or tags.split_responses(value)
-    results = [result for block in blocks for result in _unwrapped(block, called, changes)]
+    unwrapped = (results_in_text(block, called, changes, wraps, "content") for block in blocks)
+    results = [result for listed in unwrapped for result in listed]
     if len(results) == 1 and (call_id or name):
         return [ToolResult(results[0].content, call_id, name or results[0].name)]
     return results
 
-
-def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
-    """Returns the results in a text that is an object of name and content, or a list of these.
-
-    An object must have the name of a called tool or the id of a call.
-    """
-    return results_in_text(text, called, changes, lambda item: _wraps(item, called), "content")
-
-
-def _wraps(item: dict[str, Json], called: list[str]) -> bool:
-    known = "tool_call_id" in item or item.get("name") in called
-    return "content" in item and set(item) <= _WRAPPER and known
-
-
-# Reads ShareGPT rows and their dialects: LLaMA-Factory, its typed parts, Hermes, human/gpt.
 
 _COLUMNS = frozenset({
     "system_prompt", "system_message", "function_description",
@@ -238,9 +232,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Even
         return
     chosen = _conversation(where, row, turns + _answer(row.get("chosen")), names)
     yield dispreferred(chosen, records=1) if is_worse(row) else chosen
-    rejected = as_list(row.get("rejected_messages"))
-    if answer := _answer(row.get("rejected")):
-        rejected = turns + answer
+    worse = _answer(row.get("rejected"))
+    rejected = turns + worse if worse else as_list(row.get("rejected_messages"))
     if rejected:
         yield dispreferred(_conversation(where, row, rejected, names), records=0)
 
@@ -257,7 +250,15 @@ def _conversation(
 ) -> Conversation | Problem:
     changes: Counter[str] = Counter()
     problems: list[Problem] = []
-    messages, listed_in_text = _messages(turns, changes)
+    items: list[Json] = [
+        {"role": role_of(turn), "content": turn.get("value", turn.get("content")), **turn}
+        for turn in as_dicts(turns)
+    ]
+    listed_in_text: tuple[Json, ...] | None = None
+    if len(items) == len(turns) and has_function_calls(items):
+        messages, listed_in_text = function_messages(items, changes)
+    else:
+        messages = read_turns(turns, changes)
     has_own = bool(messages) and messages[0].role == "system" and not row.get("system")
     if system := system_text(row, changes, has_own=has_own):
         messages.insert(0, Message("system", (Text(system),)))
@@ -266,7 +267,9 @@ def _conversation(
     columns = (row.get(key) for key in _TOOL_COLUMNS)
     listed = _tools(next((it for it in columns if it is not None), None), changes, problems, where)
     if embedded is None:
-        embedded = _tools(_typed_tools(turns), changes, problems, where)
+        parts = (as_dict(part) for turn in turns for part in as_list(turn, "content"))
+        typed = (part.get("value") for part in parts if part.get("type") == "tools")
+        embedded = _tools(next(typed, None), changes, problems, where)
     if not messages:
         detail = f"{len(turns)} turns, none of which can be read"
         return Problem("no_messages", where, detail)
@@ -277,19 +280,6 @@ def _conversation(
     conversation = published(name, where, messages, tools, changes, problems, complete=complete)
     model = name_of(row, "model") or name_of(as_dict(row.get("metadata")), "model")
     return replace(conversation, model=model)
-
-
-def _messages(
-    turns: list[Json], changes: Counter[str]
-) -> tuple[list[Message], tuple[Json, ...] | None]:
-    """Returns the messages, and the definitions that belong to calls in OpenHands' dialect."""
-    items: list[Json] = [
-        {"role": role_of(turn), "content": turn.get("value", turn.get("content")), **turn}
-        for turn in as_dicts(turns)
-    ]
-    if len(items) == len(turns) and has_function_calls(items):
-        return function_messages(items, changes)
-    return read_turns(turns, changes), None
 
 
 def _tools(
@@ -310,14 +300,6 @@ def _tools(
             return None
         value = tools[0] if len(tools) == 1 else tools
     return None if value is None else tuple(value) if isinstance(value, list) else (value,)
-
-
-def _typed_tools(turns: list[Json]) -> Json:
-    for turn in turns:
-        for part in as_list(turn, "content"):
-            if as_dict(part).get("type") == "tools":
-                return as_dict(part).get("value")
-    return None
 
 
 def _without_tools(

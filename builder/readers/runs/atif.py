@@ -1,4 +1,10 @@
-"""ATIF (Harbor)."""
+"""Reads ATIF 1.0 to 1.8 (Harbor's agent trajectories), and the training rows that Harbor makes.
+
+A record is a trajectory or a row. A trial of Harbor is a folder with the result of the run, the
+trajectory, its continuations and those of the sub-agents that summarised it. Converters write the
+format, so its text is not always the model's. Source: docs/formats/atif.md; harbor 0.25.0
+agents/terminus_2/terminus_2.py, agents/installed/openhands.py and vibe.py, models/trial.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +52,7 @@ from builder.readers.toolkit.unknown_keys import noted, unknown_names
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
-# Reads rows that Harbor's exporter for fine-tuning makes of ATIF trajectories.
+# -- rows of Harbor's exporter: prefixes of a trial, of which the longest is used -----------------
 
 ENDING = frozenset({"finish", "mark_task_complete"})
 """Tools with which Harbor's agents end their run; nothing answers these calls."""
@@ -136,7 +142,7 @@ def _answer(
     return function_text.assistant_parts(text, function_text.parameter_types(tools), None, changes)
 
 
-# Turns the steps of an ATIF trajectory into messages, in the segments that the model saw.
+# -- steps ---------------------------------------------------------------------------------------
 
 _TERMINUS = "terminus"
 _OPENHANDS = "openhands"
@@ -355,7 +361,7 @@ def _with_thoughts(thought: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return (*thoughts, *rest, *parts[1:])
 
 
-# ATIF 1.0 to 1.8 (Harbor's agent trajectories), and the training rows that Harbor makes of them.
+# -- trajectories --------------------------------------------------------------------------------
 
 _MEMBER = re.compile(r"result\.json|agent/trajectory(?:\.[^/]+)?\.json")
 _DERIVED = re.compile(r"-(?:cont|summarization)-\d+.*")
@@ -424,14 +430,14 @@ def _trial(source: Source) -> Iterator[Event]:
             elif "steps" in record.value:
                 trajectories.append((where, record.value))
             elif {"task_name", "trial_name"} <= record.value.keys():
-                outcome = _outcome_reader(record.value)
+                outcome = _trial_outcome(record.value)
                 yield Used()
             else:
                 yield Problem("unknown_shape", where, "neither a trajectory nor a result")
     yield from _Trajectories(source.name, Counter(), outcome).events(trajectories)
 
 
-def _outcome_reader(result: dict[str, Json]) -> Mapping[str, Json] | None:
+def _trial_outcome(result: dict[str, Json]) -> Mapping[str, Json] | None:
     """Returns the outcome of a trial; source: harbor 0.25.0 models/{trial,verifier}/result.py.
 
     reward     the only reward if it is named `reward`, else the object of all rewards

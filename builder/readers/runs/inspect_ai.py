@@ -1,4 +1,11 @@
-"""Inspect AI."""
+"""Reads Inspect AI's evaluation logs: `.eval` archives and `.json` files.
+
+A record is a sample, or any member of an archive. Conversations are built from the model events:
+the last request of a growing chain, with its answer, is a conversation; a request that does not
+extend one (compaction, a sub-agent, a grader) begins another. Only the events contain tool
+definitions. A sample's own `messages` supply the messages after its last answer, and all messages
+if events were not logged. Long texts are in `attachments`. Source: docs/formats/inspect-ai.md.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +45,7 @@ from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Record, Source
 from builder.sources.zip_file import first_name, member, members, sizes
 
-# Parses messages of Inspect AI's logs: content, calls, results and attachments.
+# -- messages ------------------------------------------------------------------------------------
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
 """A reference to a text; `tc` was the scheme in 2024."""
@@ -192,7 +199,7 @@ def digests(messages: list[Message]) -> list[bytes]:
     return digests
 
 
-# Builds the conversations of an Inspect AI sample from its model events.
+# -- model events --------------------------------------------------------------------------------
 
 _MAX_REFERENCES = 100_000
 """Maximum number of messages to which one model event may refer."""
@@ -314,7 +321,7 @@ def _digest(message: Message) -> bytes:
     return digests([message])[-1]
 
 
-# Inspect AI's evaluation logs: `.eval` archives and `.json` files.
+# -- files ---------------------------------------------------------------------------------------
 
 NAME = "inspect-ai"
 

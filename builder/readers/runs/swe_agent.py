@@ -50,7 +50,7 @@ from builder.readers.toolkit.rows import (
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 
-# Reads SWE-agent's runs as rows of a table: nebius/SWE-agent-trajectories and its copies.
+# -- rows of a table: nebius/SWE-agent-trajectories and its copies --------------------------------
 
 _ROLES = {"system": "system", "user": "user", "ai": "assistant"}
 _KEYS = MESSAGE_KEYS | {"text", "system_prompt", "mask", "cutoff_date"}
@@ -108,7 +108,7 @@ _Item = tuple[str, dict[str, Json]]
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
 """Keys that only SWE-agent's history items have."""
 
-_KEYS_swe_agent = MESSAGE_KEYS | {
+_HISTORY_KEYS = MESSAGE_KEYS | {
     "agent", "message_type", "thought", "action", "is_demo", "tool_call_ids", "tags",
     "thinking_blocks", "demo",
 }  # fmt: skip
@@ -140,7 +140,7 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
     return as_list(last.get(key)), f"trajectory[{len(steps) - 1}].{key}"
 
 
-def read_swe_agent(source: Source) -> Iterator[Event]:
+def _read_run(source: Source) -> Iterator[Event]:
     """Yields one conversation for each agent of each attempt, or for each row."""
     if any(map(is_row, source.peek.objects)):
         yield from read(source)
@@ -280,7 +280,7 @@ def _conversation(
     steps: _Steps,
     problems: tuple[Problem, ...] = (),
 ) -> Conversation:
-    messages = [noted([_message(item)], item, _KEYS_swe_agent)[0] for _, item in items]
+    messages = [noted([_message(item)], item, _HISTORY_KEYS)[0] for _, item in items]
     has_calls = any(map(calls, messages))
     missing = {"tools"} if has_calls else set()
     if not any(item.role == "system" for item in messages):
@@ -328,6 +328,6 @@ READER = Reader(
     ),
     evidence=("source", "files"),
     recognise=_recognise,
-    read=read_swe_agent,
+    read=_read_run,
     splits=lambda source: rows.splits(source) and any(map(is_row, source.peek.objects)),
 )

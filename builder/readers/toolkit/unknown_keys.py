@@ -141,6 +141,8 @@ def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) ->
     keys = (key for key in _KIND_KEYS if key not in known and key in logged)
     key = "channel" if "channel" in logged else next(keys, "")
     parts, kind = answer.parts, as_str(logged, key).lower()
+    if not kind and as_str(logged, "type") in _THOUGHT_KINDS:
+        kind = as_str(logged, "type")
     words = [part for part in parts if isinstance(part, Text)]
     called = as_str(logged, "recipient") if len(words) == 1 else ""
     if called not in _LISTENERS:
