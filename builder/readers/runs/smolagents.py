@@ -157,14 +157,24 @@ class _Memory:
         requests, messages, differs = self.requests, list[Message](), False
         for step in self.steps:
             if "system_prompt" not in step and not any(m.role == "system" for m in messages):
-                messages += _system(step)
+                request = as_dicts(step.get("model_input_messages"))[:1]
+                messages += [
+                    Message("system", content(message.get("content")))
+                    for message in request
+                    if message.get("role") == "system"
+                ]
             differs = requests.differs if "step_number" in step else differs
             found = noted(_step(step, requests), step, _KEYS)
             if extra := unknown_names(as_dict(step.get("model_output_message")), _KEYS):
                 found[:1] = [replace(one, unknown=(*one.unknown, *extra)) for one in found[:1]]
             messages += found
         if messages:
-            missing = _missing(self.steps, messages, differs=differs)
+            lacks = {  # code agents send no tool definitions
+                "system": not any(message.role == "system" for message in messages),
+                "tools": all(step.get("code_action") is None for step in self.steps),
+                "history": differs,
+            }
+            missing = tuple(code for code, is_missing in lacks.items() if is_missing)
             yield Conversation(
                 id=self.name,
                 record=span(self.places[0], self.places[-1]),
@@ -178,29 +188,10 @@ class _Memory:
             yield Problem("no_messages", self.places[0], "the steps contain no messages", records)
 
 
-def _missing(
-    steps: list[dict[str, Json]], messages: list[Message], *, differs: bool
-) -> tuple[str, ...]:
-    """Returns the codes of what the context lacks; code agents send no tool definitions."""
-    lacks = {
-        "system": not any(message.role == "system" for message in messages),
-        "tools": all(step.get("code_action") is None for step in steps),
-        "history": differs,
-    }
-    return tuple(code for code, is_missing in lacks.items() if is_missing)
-
-
 def _ignored(step: dict[str, Json]) -> str | None:
     if any(key in step for key in ("system_prompt", "task", "step_number", "plan")):
         return None
     return "final_answer" if "output" in step else unknown_code("step")
-
-
-def _system(step: dict[str, Json]) -> list[Message]:
-    for message in as_dicts(as_list(step.get("model_input_messages"))[:1]):
-        if message.get("role") == "system":
-            return [Message("system", content(message.get("content")))]
-    return []
 
 
 def _as_sent(messages: list[Message]) -> Iterator[Message]:

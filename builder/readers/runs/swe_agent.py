@@ -58,12 +58,12 @@ _EXITS = ("Exit due to ", "Exiting due to ")
 """The beginnings of the step that SWE-agent adds when an error or limit ends a run."""
 
 
-def is_exit(text: str, exit_status: str) -> bool:
+def _is_exit(text: str, exit_status: str) -> bool:
     """Returns whether SWE-agent, not the model, wrote the last answer of a run."""
     return "exit" in exit_status and text.startswith(_EXITS)
 
 
-def is_row(row: dict[str, Json]) -> bool:
+def _is_row(row: dict[str, Json]) -> bool:
     """Returns whether a row has the history of a run, in texts of system, user and ai."""
     items = as_list(json_in_text(row.get("trajectory")))
     return bool(items) and all(
@@ -77,7 +77,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     exit_status = as_str(row.get("exit_status"))
     changes: Counter[str] = Counter()
     if items and items[-1].get("role") == "ai":
-        changes["exit_message"] += is_exit(as_str(items[-1].get("text")), exit_status)
+        changes["exit_message"] += _is_exit(as_str(items[-1].get("text")), exit_status)
     messages: list[Message] = []
     for item in items[: len(items) - changes["exit_message"]]:
         role = as_str(item.get("role"))
@@ -116,7 +116,7 @@ _HISTORY_KEYS = MESSAGE_KEYS | {
 
 
 def _recognise(source: Source) -> str | None:
-    if any(map(is_row, source.peek.objects)):
+    if any(map(_is_row, source.peek.objects)):
         return "rows with a trajectory of system, user and ai"
     if source.peek.kind != "json" or len(source.peek.objects) != 1:
         return None
@@ -142,7 +142,7 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
 
 def _read_run(source: Source) -> Iterator[Event]:
     """Yields one conversation for each agent of each attempt, or for each row."""
-    if any(map(is_row, source.peek.objects)):
+    if any(map(_is_row, source.peek.objects)):
         yield from read(source)
         return
     value = source.document()
@@ -269,7 +269,7 @@ def _harness_exit(items: list[_Item], facts: _Facts) -> int:
     at = max((n for n, (_, item) in enumerate(items) if item.get("role") == "assistant"), default=0)
     item = items[at][1] if items else {}
     text = as_str(item.get("thought")) or as_str(item.get("content"))
-    by_harness = is_exit(text, facts.exit_status)
+    by_harness = _is_exit(text, facts.exit_status)
     return at if by_harness and not item.get("tool_calls") else len(items)
 
 
@@ -329,5 +329,5 @@ READER = Reader(
     evidence=("source", "files"),
     recognise=_recognise,
     read=_read_run,
-    splits=lambda source: rows.splits(source) and any(map(is_row, source.peek.objects)),
+    splits=lambda source: rows.splits(source) and any(map(_is_row, source.peek.objects)),
 )

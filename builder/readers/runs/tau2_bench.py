@@ -119,21 +119,16 @@ def _simulations(
 
 def _facts(info: dict[str, Json]) -> _Facts:
     environment = as_dict(info.get("environment_info"))
-    tools = environment.get("tool_defs")
+    signatures = map(as_dict, as_dict(environment.get("tool_defs")).values())
+    tools: tuple[Json, ...] = tuple(
+        {"name": one.get("name"), "description": one.get("doc"), "parameters": one.get("params")}
+        for one in signatures
+    )
     return _Facts(
         policy=as_str(environment.get("policy")),
-        tools=tuple(map(_definition, as_dict(tools).values())) if tools else None,
+        tools=tools or None,
         model=name_or_none(as_dict(info.get("agent_info")).get("llm")),
     )
-
-
-def _definition(signature: Json) -> Json:
-    tool = as_dict(signature)
-    return {
-        "name": tool.get("name"),
-        "description": tool.get("doc"),
-        "parameters": tool.get("params"),
-    }
 
 
 def _simulation(
@@ -157,6 +152,10 @@ def _simulation(
     if not messages:
         reason = as_str(run.get("termination_reason"))
         return Problem("no_messages", where, reason[:80] or "the simulation is empty")
+    context: Context | None = None
+    if changes["policy_as_system"]:  # the system text is a template around the policy
+        no_tools = ("tools",) if facts.tools is None else ()
+        context = Context("partial", ("system_template", *no_tools))
     name = as_str(run.get("id")) or f"task {run.get('task_id')} trial {run.get('trial')}"
     return Conversation(
         id=unique_name(name[:200], names),
@@ -167,20 +166,13 @@ def _simulation(
         records=1,
         problems=problems,
         changes=changes,
-        context=_context(changes, facts),
+        context=context,
         outcome=logged_outcome(
             benchmark="tau2-bench",
             exit_status=run.get("termination_reason"),
             reward=as_dict(run.get("reward_info")).get("reward"),
         ),
     )
-
-
-def _context(changes: Counter[str], facts: _Facts) -> Context | None:
-    """Returns the context of a run without its system text, a template around the policy."""
-    if not changes["policy_as_system"]:
-        return None
-    return Context("partial", ("system_template", *(("tools",) if facts.tools is None else ())))
 
 
 def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
@@ -205,18 +197,13 @@ def _message(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
         raw = as_dict(item.get("raw_data"))
         thoughts = reasoning(item) or reasoning(as_dict(raw.get("message"))) or reasoning(raw)
         made = (*thoughts, *parts, *_calls(item.get("tool_calls")))
-        return [Message(role, made, untrained=_untrained(item))]
+        text = item.get("content")
+        by_program = text == _STOP or (text == _GREETING and not item.get("raw_data"))
+        return [Message(role, made, untrained="inserted" if by_program else None)]
     if role == "user" and item.get("tool_calls"):
         changes["user_tools_hidden"] += len(as_list(item["tool_calls"]))
         return [Message(role, parts)] if parts else []
     return [Message(role, parts)]
-
-
-def _untrained(item: dict[str, Json]) -> str | None:
-    """Returns `inserted` for text of the orchestrator in the agent's name: greeting, stop."""
-    text = item.get("content")
-    by_program = text == _STOP or (text == _GREETING and not item.get("raw_data"))
-    return "inserted" if by_program else None
 
 
 def _calls(value: Json) -> list[Part]:
