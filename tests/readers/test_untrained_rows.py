@@ -16,9 +16,17 @@ MARKS = [
     {"train": False},
     {"training": False},
     {"masked": True},
+    {"mask": True},
+    {"trainable": False},
+    {"step_loss_mask": 0},
+    {"exclude_from_loss": 1},
+    {"from_history": True},
     {"train_detail": [{"begin_offset": 0, "end_offset": 3, "train": False}]},
 ]
-TRAINED = [{}, {"weight": 1}, {"loss": True}, {"train": True}, {"masked": False}, {"loss": None}]
+TRAINED = [
+    {}, {"weight": 1}, {"loss": True}, {"train": True}, {"masked": False}, {"loss": None},
+    {"loss": 0.0}, {"loss_mask": [0, 1]}, {"interrupted": False}, {"complete": True},
+]  # fmt: skip
 
 
 def only(row):
@@ -51,6 +59,27 @@ def test_an_answer_that_its_author_excludes_is_not_trained_in_any_form(mark):
         found = only(row)
         assert [m.untrained for m in found.messages if m.role == "assistant"] == ["zero_weight"]
         assert (found.messages[-1].unknown, dict(found.changes)) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("mark", "code"),
+    [
+        ({"interrupted": True}, "aborted"), ({"isAborted": True}, "aborted"),
+        ({"status": "cancelled"}, "aborted"), ({"partial": True}, "truncated"),
+        ({"complete": False}, "truncated"), ({"finish_reason": "length"}, "truncated"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_was_cut_is_not_trained_in_any_form(mark, code):
+    for row in rows_with(mark):
+        assert only(row).messages[-1].untrained == code
+
+
+@pytest.mark.parametrize("flag", [True, False, 0, 1])
+def test_a_flag_that_no_rule_reads_is_counted_in_every_form(flag):
+    for row in rows_with({"approved": flag}):
+        found = only(row)
+        assert found.messages[-1].unknown == ("approved",)
+        assert found.messages[-1].untrained is None
 
 
 @pytest.mark.parametrize("mark", TRAINED, ids=str)
