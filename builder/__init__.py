@@ -74,9 +74,9 @@ if TYPE_CHECKING:
     from builder.push.job import PushOptions as PushOptions
     from builder.push.job import PushReport as PushReport
     from builder.readers import Reader as Reader
+    from builder.report.advice import Advice as Advice
+    from builder.report.advice import Judgement as Judgement
     from builder.report.compare import DatasetDifference as DatasetDifference
-    from builder.report.judgement import Judgement as Judgement
-    from builder.report.remedy import Advice as Advice
     from builder.sample import Call as Call
     from builder.sample import Dialogue as Dialogue
     from builder.sample import Sample as Sample
@@ -118,9 +118,8 @@ _ROOMS = {
     "problem": "BuilderError Problem UsageError",
     "push.job": "PushOptions PushReport",
     "readers": "Reader",
+    "report.advice": "Advice Judgement",
     "report.compare": "DatasetDifference",
-    "report.judgement": "Judgement",
-    "report.remedy": "Advice",
     "view.serving": "DatasetView",
     "sample": "Call Dialogue Sample Turn",
     "sources.source": "Record Source",

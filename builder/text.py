@@ -132,3 +132,9 @@ def percent(share: float) -> str:
     if 0 < share < 1:
         share = min(max(share, 0.001), 0.999)
     return f"{100 * share:.1f} %".replace(".0 %", " %")
+
+
+def shorten(value: str, limit: int) -> str:
+    """Returns the text on one line, cut to `limit` characters with an ellipsis."""
+    line = " ".join(value[: 4 * limit].split())
+    return line if len(line) <= limit and len(value) <= 4 * limit else f"{line[: limit - 1]}…"

@@ -4,12 +4,13 @@ Near duplicates are found by MinHash with 128 permutations over three-word shing
 from 32 bands of four. System prompts and tool definitions repeat by design and are not compared.
 Two samples are near duplicates if `SIMILAR` of the permutations agree, which estimates the Jaccard
 similarity with a standard error of 0.035. The longest sample of a cluster is kept, the first among
-equals. Memory: about 545 bytes per sample, and 12 per assistant turn.
+equals. Memory: about 640 bytes per sample, and 12 per assistant turn.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from array import array
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -103,27 +104,6 @@ def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[
     return sorted(found, key=lambda cluster: cluster.rows[0])
 
 
-class Names:
-    """A list of names that often repeat; each takes four bytes. `codes` identify equal names."""
-
-    def __init__(self) -> None:
-        self.codes = array("I")
-        self._numbers: dict[str, int] = {}
-
-    def append(self, name: str) -> None:
-        """Appends a name."""
-        self.codes.append(self._numbers.setdefault(name, len(self._numbers)))
-
-    def merge(self, later: Names) -> None:
-        """Appends the names of the samples that follow."""
-        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in later._numbers]
-        self.codes.extend(numbers[code] for code in later.codes)
-
-    def __getitem__(self, index: int) -> str:
-        """Returns the name at an index."""
-        return list(self._numbers)[self.codes[index]]
-
-
 class DuplicateAudit:
     """Collects signatures, digests and locations of all samples."""
 
@@ -133,9 +113,10 @@ class DuplicateAudit:
         self._whole = array("Q")
         self._begins = array("Q")
         self._begins_of = array("I")
-        self._splits, self._sources, self._files = Names(), Names(), Names()
-        self._sessions = Names()
-        self._lines = array("Q")
+        self._splits: list[str] = []
+        self._sources: list[str] = []
+        self._sessions: list[str] = []
+        self._places: list[tuple[str, int]] = []
 
     def add(self, row: AuditRow, numbers: NDArray[np.uint64]) -> None:
         """Adds a sample; `numbers` are those of its words (`word_numbers`)."""
@@ -149,12 +130,11 @@ class DuplicateAudit:
                 self._begins.append(digest)
                 self._begins_of.append(row.number)
         self._splits.append(row.split)
-        self._sources.append(row.meta.source)
+        self._sources.append(sys.intern(row.meta.source))
         session = session_name(row.meta.conversation) if row.meta.conversation else row.where
         self._sessions.append(f"{row.meta.source}\n{session}")
         file, _, line = row.where.rpartition(":")
-        self._files.append(file)
-        self._lines.append(int(line))
+        self._places.append((sys.intern(file), int(line)))
 
     def merge(self, later: DuplicateAudit) -> None:
         """Appends the samples that follow."""
@@ -164,11 +144,10 @@ class DuplicateAudit:
         self._whole += later._whole
         self._begins += later._begins
         self._begins_of.extend(before + at for at in later._begins_of)
-        self._splits.merge(later._splits)
-        self._sources.merge(later._sources)
-        self._sessions.merge(later._sessions)
-        self._files.merge(later._files)
-        self._lines += later._lines
+        self._splits += later._splits
+        self._sources += later._sources
+        self._sessions += later._sessions
+        self._places += later._places
 
     def finish(self) -> Duplicates:
         """Returns the duplicates among all samples that were added."""
@@ -191,10 +170,9 @@ class DuplicateAudit:
         near = [
             Cluster(rows, cluster.similarity)
             for cluster in clusters(signatures, words)
-            if len(rows := _of_others(cluster, self._sessions.codes, repeats)) > 1
+            if len(rows := _of_others(cluster, self._sessions, repeats)) > 1
         ]
-        codes = self._splits.codes, self._sources.codes
-        return Duplicates(exact, longer, near, *codes, self._files, self._lines)
+        return Duplicates(exact, longer, near, self._splits, self._sources, self._places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +186,14 @@ class Duplicates:
     exact: list[tuple[int, int]]
     prefixes: list[tuple[int, int]]
     near: list[Cluster]
-    split_of: array[int]
-    source_of: array[int]
-    files: Names
-    lines: array[int]
+    split_of: Sequence[str]
+    source_of: Sequence[str]
+    places: Sequence[tuple[str, int]]
 
     def where(self, number: int) -> str:
         """Returns the location of a sample as `file:line`."""
-        return f"{self.files[number]}:{self.lines[number]}"
+        file, line = self.places[number]
+        return f"{file}:{line}"
 
     def _pairs(self) -> tuple[tuple[str, str, list[tuple[int, int]]], ...]:
         """Returns (code, message, pairs of kept sample and other) for each kind of duplicate."""

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
+from builder.audit.counts import NAMES, OTHERS
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.dataset.meta import SampleMeta
+from builder.ledger import ranked
 from builder.sample import Dialogue, Sample
 from builder.scrub.texts import value_strings
 
 EXAMPLES = 5
 """Examples kept for each code."""
+NAMED = 5
+
+EVALUATION_RUN = "evaluation_run"
+"""The code of samples that come from a run of a public benchmark."""
+UNREAD = "unread_text"
+"""The code of samples whose log had text that no reader knows."""
+UNMAPPED = "unmapped_text"
+"""The code of samples whose log had text, or calls, that the mapping does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +75,15 @@ class _Note:
     samples: int = 0
     last: int = -1
     examples: list[FindingExample] = field(default_factory=list)
+    names: Counter[str] = field(default_factory=Counter)
+
+    def name(self, name: str, count: int) -> None:
+        known = name in self.names or len(self.names) < NAMES
+        self.names[name if known else OTHERS] += count
 
 
 class FindingNotes:
-    """Occurrences by code: their numbers, and the first few as examples."""
+    """Occurrences by code: their numbers, the first few as examples, and names with counts."""
 
     def __init__(self) -> None:
         self._notes: dict[str, _Note] = {}
@@ -78,8 +95,9 @@ class FindingNotes:
         part: str = "",
         detail: str | Callable[[], str] = "",
         count: int = 1,
+        names: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Notes `count` occurrences in a sample.
+        """Notes `count` occurrences in a sample, and what of each name was found.
 
         `detail` must not contain what was found. A function is called only for examples, because
         masking is slower than finding.
@@ -89,6 +107,8 @@ class FindingNotes:
         if note.last != row.number:
             note.samples += 1
             note.last = row.number
+        for name, number in names.items():
+            note.name(name, number)
         if len(note.examples) < EXAMPLES:
             text = detail if isinstance(detail, str) else detail()
             example = FindingExample(row.where, row.meta.source, row.meta.record, part, text)
@@ -108,6 +128,8 @@ class FindingNotes:
             note.count += other.count
             note.samples += other.samples
             note.examples += other.examples[: EXAMPLES - len(note.examples)]
+            for name, number in other.names.items():
+                note.name(name, number)
 
     def __contains__(self, code: str) -> bool:
         """Returns whether the code was found."""
@@ -120,8 +142,21 @@ class FindingNotes:
     def finding(
         self, audit: str, code: str, message: str, gate: GateAction = GateAction.report
     ) -> AuditFinding:
-        """Returns the finding for a code."""
+        """Returns the finding for a code; its names follow the message."""
         note = self._notes[code]
+        if note.names:
+            message += f": {named(note.names)}"
         return AuditFinding(
             audit, code, message, note.count, note.samples, gate, tuple(note.examples)
         )
+
+
+def named(counts: Mapping[str, int]) -> str:
+    """Returns the five most frequent names with their counts: "tau-bench (12) and 3 more"."""
+    listed = ", ".join(f"{name} ({count:,})" for name, count in ranked(counts)[:NAMED])
+    return listed + (f" and {len(counts) - NAMED} more" if len(counts) > NAMED else "")
+
+
+def benchmark_of(meta: SampleMeta) -> str:
+    """Returns the public benchmark that a sample is a run of, on one line, or ""."""
+    return " ".join(meta.benchmark.split())[:60]

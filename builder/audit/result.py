@@ -6,12 +6,13 @@ The report and `builder audit --json` depend only on these types, not on the aud
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from builder.audit.counts import Counts
 from builder.brief import brief
-from builder.trainers.record import Facts
+from builder.ledger import ranked
 
 
 class GateAction(StrEnum):
@@ -88,7 +89,6 @@ class AuditTable:
 class Histogram:
     """Counts per bin; `len(edges) == len(counts) + 1`, the last bin includes its upper edge.
 
-    marks   named values that are drawn as lines, such as the default length of a trainer
     extent  the lowest and the highest value, if they are known
     """
 
@@ -97,7 +97,6 @@ class Histogram:
     unit: str
     edges: tuple[int, ...]
     counts: tuple[int, ...]
-    marks: tuple[tuple[str, int], ...] = ()
     note: str = ""
     extent: tuple[int, int] | None = None
 
@@ -111,44 +110,12 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class ParityCount:
-    """The trained turns, and those in parity with inference in one mode."""
-
-    in_parity: int
-    trained: int
-
-
-@dataclass(frozen=True, slots=True)
-class AuditFacts:
-    """Numbers for programs, such as the card; tables are for display only.
-
-    training   the values that configurations of trainers depend on
-    parity     {mode of inference: count}; empty if no sample has meta/
-    languages  {language of the first query, or its script: samples}
-    trained_tokens  of all samples
-    query_tokens    about the number of tokens of one sample for each query (`unit: query`)
-    windowed_tokens those of the samples with thoughts, in windows of `trainers.LONG` tokens
-    thinking_turns  trained turns with a thought
-    inferred_tools  {tool: samples} of the definitions that were inferred from calls
-    trained    the share of the tokens that is trained; None if no sample has meta/
-    """
-
-    training: Facts = field(default_factory=Facts)
-    parity: Mapping[str, ParityCount] = field(default_factory=dict)
-    languages: Mapping[str, int] = field(default_factory=dict)
-    trained: float | None = None
-    trained_tokens: int = 0
-    query_tokens: int = 0
-    windowed_tokens: int = 0
-    thinking_turns: int = 0
-    inferred_tools: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Audit:
     """The results of all audits.
 
     rows        rows of the dataset, also those without a sample
+    counts      the counts over the samples
+    inferred    {tool: samples} of the definitions that were inferred from calls
     read_as     {form: rows converted from it}; rows in the form that `build` writes do not count
     conversion  {code: count} of the changes made by the conversion
     """
@@ -158,7 +125,8 @@ class Audit:
     tables: tuple[AuditTable, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     picks: tuple[Pick, ...] = ()
-    facts: AuditFacts = field(default_factory=AuditFacts)
+    counts: Counts = field(default_factory=Counts)
+    inferred: Mapping[str, int] = field(default_factory=dict)
     rows: int = 0
     read_as: Mapping[str, int] = field(default_factory=dict)
     conversion: Mapping[str, int] = field(default_factory=dict)
@@ -169,5 +137,14 @@ class Audit:
         return brief(self, samples=self.samples, rows=self.rows, findings=found)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the audit as a JSON object."""
-        return asdict(self)
+        """Returns the audit as a JSON object, of the counts those that no table has."""
+        counts = self.counts
+        facts = {
+            "training": asdict(counts.training),
+            "parity": dict(counts.parity),
+            "languages": dict(ranked(counts.languages)),
+            "trained_turns": counts.turns,
+            "trained_tokens": counts.trained_tokens,
+            "thinking_turns": counts.thinking,
+        }
+        return {**asdict(replace(self, counts=Counts())), "counts": facts}

@@ -9,21 +9,26 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from builder.audit import calls, duplicates, turns
-from builder.audit.benchmarks import EVALUATION_RUN, BenchmarkAudit
 from builder.audit.calls import CallAudit
 from builder.audit.contamination import ContaminationAudit, EvaluationSets
+from builder.audit.counts import Counts
 from builder.audit.duplicates import DuplicateAudit, compared_text
 from builder.audit.leaks import Leaks
-from builder.audit.lengths import LengthAudit
-from builder.audit.notes import EXAMPLES, AuditRow
+from builder.audit.notes import (
+    EVALUATION_RUN,
+    EXAMPLES,
+    UNMAPPED,
+    UNREAD,
+    AuditRow,
+    FindingNotes,
+    benchmark_of,
+)
 from builder.audit.options import AuditOptions
-from builder.audit.origins import OriginAudit
-from builder.audit.pattern import PATTERNS
-from builder.audit.result import Audit, AuditFacts, AuditFinding, FindingExample, Pick
+from builder.audit.pattern import PATTERNS, pattern
+from builder.audit.result import Audit, AuditFinding, FindingExample, Pick
 from builder.audit.shingles import word_numbers
-from builder.audit.turns import TurnAudit
-from builder.audit.unread import UNMAPPED, UNREAD, UnreadAudit
-from builder.audit.unverified import BROKEN_CALL, UNVERIFIED_ROW, UnverifiedAudit
+from builder.audit.tables import histograms, picks, tables
+from builder.audit.turns import count_turns, note_turns
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
@@ -44,15 +49,36 @@ from builder.verify.dataset import check_row
 from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, verifier_for
 
+UNVERIFIED, BROKEN_CALL, BAD_ROW = "unverified", "broken_call", "bad_row"
+_SIMPLE = {
+    "format": {UNVERIFIED: "rows that `builder verify` refuses"},
+    "benchmarks": {EVALUATION_RUN: "runs of public benchmarks"},
+    "unread": {
+        UNREAD: "text of the log that no reader knows",
+        UNMAPPED: "the log has text, or results without a call, that the mapping does not read",
+    },
+    "calls": {
+        **calls.MESSAGES,
+        BROKEN_CALL: "text in the place of a tool call that cannot be read as one",
+    },
+    "turns": turns.MESSAGES,
+}
+"""{audit: {code: message}} of what a look at one sample finds."""
+_CHANGES = {
+    UNREAD: ("unknown_key:", "unknown_column:"),
+    UNMAPPED: ("unmapped_key:", "unmapped_call", "unmapped_skip"),
+}
+"""{code: beginnings of the changes in meta/ that it counts}"""
+
 CODES: dict[str, tuple[str, ...]] = {
-    "format": ("bad_row", UNVERIFIED_ROW),
+    "format": (BAD_ROW, UNVERIFIED),
     "secrets": (*SECRET_KINDS, "redacted", "scanned_secret"),
     "personal_data": PERSONAL_KINDS,
     "duplicates": duplicates.CODES,
     "contamination": ("contaminated",),
     "benchmarks": (EVALUATION_RUN,),
-    "calls": (*calls.CODES, BROKEN_CALL),
-    "turns": turns.CODES,
+    "calls": tuple(sorted(_SIMPLE["calls"])),
+    "turns": tuple(sorted(turns.MESSAGES)),
     "unread": (UNMAPPED, UNREAD),
 }
 """{audit: its codes}; both are valid arguments of `--fail-on`."""
@@ -76,7 +102,7 @@ def _sets(names: tuple[str, ...], _: tuple[tuple[int, int] | None, ...]) -> Eval
 class Audits:
     """The state of all audits over consecutive rows.
 
-    `places` maps the number of a sample to the number of its row.
+    `places` maps the number of a sample to the number of its row; `bad_rows` have none.
     """
 
     def __init__(self, options: AuditOptions) -> None:
@@ -87,43 +113,33 @@ class Audits:
         self.forms: Counter[str] = Counter()
         self.changes: Counter[str] = Counter()
         self.bad: list[FindingExample] = []
-        self.bad_rows = 0
+        self.bad_rows = array("Q")
         self.places = array("Q")
-        self.first_of: dict[str, int] = {}
-        self.leaks, self.lengths, self.origins = Leaks(), LengthAudit(), OriginAudit()
-        self.benchmarks, self.unread = BenchmarkAudit(), UnreadAudit()
-        self.calls, self.turns = CallAudit(), TurnAudit()
-        self.unverified = UnverifiedAudit()
+        self.counts, self.notes = Counts(), FindingNotes()
+        self.leaks, self.calls = Leaks(), CallAudit()
         self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
 
     def add(self, item: DatasetRow, *, without_secrets: bool = False) -> None:
         """Examines the next row; for `without_secrets` see `AuditRow`."""
         verdict = _verdict(item, self.options.tokenizer)
-        row = _row(
-            item,
-            len(self.places),
-            self.options.tokenizer,
-            verdict,
-            without_secrets=without_secrets,
-        )
+        row = _row(item, len(self.places), self.options.tokenizer, verdict, without_secrets)
         self.rows += 1
         if item.reading.form:
             self.forms[item.reading.form] += 1
             self.changes.update(item.reading.changes)
         if isinstance(row, FindingExample):
-            self.bad_rows += 1
+            self.bad_rows.append(self.rows - 1)
             self.bad += [row][: EXAMPLES - len(self.bad)]
             return
         self.places.append(self.rows - 1)
+        self.counts.add(row.meta, row.split, row.meta.tokens)
+        count_turns(row, self.counts)
+        note_turns(row, self.notes)
         if verdict is not None:
-            self.unverified.add(row, verdict)
+            _note_faults(row, verdict, self.notes)
+        _note_meta(row, self.notes)
         self.leaks.add(row)
-        self.lengths.add(row)
-        self.origins.add(row)
-        self.benchmarks.add(row)
-        self.unread.add(row)
-        self.calls.add(row)
-        self.first_of.setdefault(self.turns.add(row), row.number)
+        self.calls.add(row, self.notes)
         sets = evaluation_sets(self.sets)
         if self.near or sets is not None:
             weights = row.sample.weights or [None] * len(row.sample.messages)
@@ -140,22 +156,16 @@ class Audits:
 
     def merge(self, later: Audits) -> None:
         """Adds the results of the rows that follow."""
-        for name, number in later.first_of.items():
-            self.first_of.setdefault(name, len(self.places) + number)
         self.places.extend(self.rows + place for place in later.places)
-        self.rows += later.rows
         self.forms.update(later.forms)
         self.changes.update(later.changes)
-        self.bad_rows += later.bad_rows
+        self.bad_rows.extend(self.rows + row for row in later.bad_rows)
+        self.rows += later.rows
         self.bad += later.bad[: EXAMPLES - len(self.bad)]
-        self.unverified.merge(later.unverified)
+        self.counts.merge(later.counts)
+        self.notes.merge(later.notes)
         self.leaks.merge(later.leaks)
-        self.lengths.merge(later.lengths)
-        self.origins.merge(later.origins)
-        self.benchmarks.merge(later.benchmarks)
-        self.unread.merge(later.unread)
         self.calls.merge(later.calls)
-        self.turns.merge(later.turns)
         self.duplicates.merge(later.duplicates)
         self.contamination.merge(later.contamination)
 
@@ -165,47 +175,63 @@ class Audits:
         if self.bad_rows:
             message, bad = "rows without a sample (builder verify says why)", tuple(self.bad)
             findings.append(
-                AuditFinding("format", "bad_row", message, self.bad_rows, 0, examples=bad)
+                AuditFinding("format", BAD_ROW, message, len(self.bad_rows), 0, examples=bad)
             )
-        findings += self.unverified.findings()
+        for name, messages in _SIMPLE.items():
+            found_codes = (code for code in self.notes.codes() if code in messages)
+            findings += (self.notes.finding(name, code, messages[code]) for code in found_codes)
         findings += self.leaks.findings()
-        picks = [
-            *self.lengths.picks(),
-            *(Pick(name, self.first_of[name]) for name in PATTERNS if name in self.first_of),
-        ]
-        tables = [*self.lengths.tables(), *self.turns.tables(self.options.mix)]
-        tables += [*self.calls.tables(), *self.origins.tables(), *self.benchmarks.tables()]
+        found = [*tables(self.counts, self.options.mix), *self.calls.tables()]
+        chosen = [*picks(self.counts)]
         if self.near and self.places:
-            found = self.duplicates.finish()
-            findings += found.findings()
-            tables += found.tables()
-            picks += found.picks()
+            repeats = self.duplicates.finish()
+            findings += repeats.findings()
+            found += repeats.tables()
+            chosen += repeats.picks()
         if self.sets:
             findings += self.contamination.findings()
-            tables += self.contamination.tables()
-        findings += [*self.benchmarks.findings(), *self.unread.findings()]
-        findings += [*self.calls.findings(), *self.turns.findings()]
+            found += self.contamination.tables()
+        order = [*CODES]
         return Audit(
             len(self.places),
-            tuple(findings),
-            tuple(tables),
-            (self.lengths.histogram(), *self.turns.histograms()),
-            tuple(Pick(pick.reason, self.places[pick.row]) for pick in picks),
-            AuditFacts(
-                self.turns.with_edges(self.lengths.lengths()),
-                self.turns.parity,
-                self.turns.languages,
-                self.turns.trained_share,
-                self.turns.trained_tokens,
-                self.turns.query_tokens,
-                self.turns.windowed_tokens,
-                self.turns.thinking_turns,
-                self.calls.inferred,
+            tuple(sorted(findings, key=lambda item: order.index(item.audit))),
+            tuple(found),
+            histograms(self.counts),
+            (
+                *(Pick(pick.reason, self.places[pick.row]) for pick in chosen),
+                *(Pick("not a sample", row) for row in self.bad_rows[:EXAMPLES]),
             ),
+            self.counts,
+            self.calls.inferred,
             self.rows,
             dict(sorted(self.forms.items())),
             dict(sorted(self.changes.items())),
         )
+
+
+def _note_faults(row: AuditRow, verdict: Verdict, notes: FindingNotes) -> None:
+    """Notes what the checks of `builder verify` refuse in a row that `build` did not make."""
+    by_code = {finding.code: finding for finding in reversed(verdict.findings)}
+    for code, fault in (
+        (UNVERIFIED, verdict.findings[0] if verdict.findings else None),
+        (BROKEN_CALL, by_code.get("calls")),
+    ):
+        if fault is not None:
+            part = "" if fault.turn is None else f"messages[{fault.turn}]"
+            is_whole = code == UNVERIFIED
+            detail = f"{fault.code}: {fault.message}" if is_whole else fault.message
+            names = dict.fromkeys(by_code, 1) if is_whole else {}
+            notes.add(code, row, part, detail, names=names)
+
+
+def _note_meta(row: AuditRow, notes: FindingNotes) -> None:
+    """Notes what the line of meta/ says: a public benchmark, text of the log that was not read."""
+    if benchmark := benchmark_of(row.meta):
+        notes.add(EVALUATION_RUN, row, "", benchmark, names={benchmark: 1})
+    for code, prefixes in _CHANGES.items():
+        names = {name: n for name, n in row.meta.changes.items() if name.startswith(prefixes)}
+        if names:
+            notes.add(code, row, "", ", ".join(names), names=names)
 
 
 def audit(
@@ -234,7 +260,6 @@ def audit(
         step(audited.rows)
     for number, reject in enumerate(read_rejects(expand_home(dataset)), start=1):
         whole.leaks.add_reject(number, reject)
-        whole.origins.add_reject(reject)
     return whole.result()
 
 
@@ -266,7 +291,6 @@ def _row(
     number: int,
     tokenizer: str,
     verdict: Verdict | None,
-    *,
     without_secrets: bool,
 ) -> AuditRow | FindingExample:
     """Returns the input of the audits for a row; for a bad row, its location and fault."""
@@ -290,6 +314,10 @@ def _row(
         )
     elif not (meta.tokens and meta.chars and meta.tokens_by_part):
         meta = _measured(meta, sample, dialogue, item.targets(sample), target_for(tokenizer))
+    if dialogue is None:
+        meta = replace(meta, pattern="unread")
+    elif meta.pattern not in PATTERNS:
+        meta = replace(meta, pattern=pattern(dialogue, item.failed_calls))
     return AuditRow(
         number, item.split, where, sample, dialogue, meta, item.failed_calls, without_secrets
     )

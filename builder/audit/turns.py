@@ -1,25 +1,18 @@
-"""Counts properties of turns: behaviour, parity, template edge cases, languages, refusals."""
+"""Looks at the turns of a sample: template edge cases, thoughts, languages, refusals."""
 
 from __future__ import annotations
 
 import re
-from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, pairwise
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 
-from builder.audit.lengths import turn_histograms
+from builder.audit.counts import BARE, FOLLOWING, THINKING, Counts, count
 from builder.audit.notes import AuditRow, FindingNotes
-from builder.audit.pattern import PATTERNS, pattern
-from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCount
 from builder.dataset.samples import targets
-from builder.ledger import ranked
-from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
 from builder.qwen3.written import written_style
-from builder.trainers import LONG
-from builder.trainers.record import Facts
+from builder.trainers.record import wider
 
 MESSAGES = {
     "empty_turn": "assistant turns without text, thought or call",
@@ -28,8 +21,6 @@ MESSAGES = {
     "truncated_response": "tool responses that say they were truncated",
     "unread": "samples whose text cannot be parsed (builder verify says why)",
 }
-CODES = tuple(sorted(MESSAGES))
-
 _REFUSAL = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|afraid)[^.!?\n]{0,60}\b(?:can(?:'t|not)|unable|not able|won't)"
     r"|I (?:cannot|can't|won't|am not able to|am unable to|'m unable to)"
@@ -45,9 +36,6 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _CUT_CUES = ("runcated", "lipped", "mitted", "lided", "RUNCATED")
-BARE = "tools without a system turn: the template writes one"
-FOLLOWING = "a query right after tool responses"
-THINKING = "a thought that the template shows"
 REPEATED = 20
 """Code points from which an equal turn counts as repeated: "Done." may occur twice."""
 
@@ -81,186 +69,64 @@ for _language, _words in _LANGUAGES.items():
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-class TurnAudit:
-    """Counts over the turns; takes four bytes for each sample and histogram."""
-
-    def __init__(self) -> None:
-        self.notes = FindingNotes()
-        self._turns = array("I")
-        self._calls = array("I")
-        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """{table: counts}; "totals" has trained turns, tokens, and trained tokens."""
-
-    def add(self, row: AuditRow) -> str:
-        """Counts a sample; returns its class of behaviour, or "unread" if it cannot be parsed."""
-        for edge in _edges(row):
-            self._counts["edges"][edge] += 1
-        self._count_parity(row)
-        messages = row.sample.messages
-        asked = (
-            text for role, text in messages if role == "user" and not is_response(text.strip("\n"))
-        )
-        script, language = script_and_language(next(asked, "")[:4000])
-        self._counts["scripts"][script] += 1
-        self._counts["languages"][language] += 1
-        if row.dialogue is None:
-            self.notes.add("unread", row)
-            self._counts["patterns"]["unread"] += 1
-            return "unread"
-        seen: set[str] = set()
-        answers = 0
-        for at, turn in enumerate(row.dialogue.turns):
-            part = f"messages[{at}]"
-            if turn.role == "assistant":
-                answers += 1
-                self._answer(row, part, turn.content, bool(turn.calls or turn.reasoning), seen)
-            for text in turn.responses:
-                edge = text[:200] + text[-200:] if len(text) > 400 else text
-                if any(cue in edge for cue in _CUT_CUES) and _CUT.search(edge):
-                    self.notes.add("truncated_response", row, part)
-        self._turns.append(answers)
-        self._calls.append(sum(len(turn.calls) for turn in row.dialogue.turns))
-        name = row.meta.pattern
-        name = name if name in PATTERNS else pattern(row.dialogue, row.failed_calls)
-        self._counts["patterns"][name] += 1
-        return name
-
-    def _answer(self, row: AuditRow, part: str, text: str, has_more: bool, seen: set[str]) -> None:
-        if not text.strip() and not has_more:
-            self.notes.add("empty_turn", row, part)
-        if len(text) >= REPEATED:
-            if text in seen:
-                self.notes.add("repeated_turn", row, part, f"{len(text)} characters")
-            seen.add(text)
-        begin = text[:600]
-        lower = begin.lower()
-        if any(cue in lower for cue in _REFUSAL_CUES) and _REFUSAL.search(begin):
-            self.notes.add("refusal", row, part)
-
-    def _count_parity(self, row: AuditRow) -> None:
-        totals = self._counts["totals"]
-        if row.meta.parity:
-            totals["turns"] += row.meta.assistant_turns
-            for mode in MODES:
-                self._counts["parity"][mode] += row.meta.parity.get(mode, 0)
-        if row.meta.trained_tokens:
-            totals["tokens"] += row.meta.tokens
-            totals["trained tokens"] += row.meta.trained_tokens
-            queries = [*_queries(row)]
-            totals["query tokens"] += sum(queries)
-            if row.meta.reasoning == "kept" or row.meta.changes.get("reasoning_dropped"):
-                totals["windowed tokens"] += _windowed(queries)
-            totals["thinking turns"] += _thinking_turns(row)
-
-    def merge(self, later: TurnAudit) -> None:
-        """Adds the counts of the samples that follow."""
-        self.notes.merge(later.notes)
-        self._turns += later._turns
-        self._calls += later._calls
-        for table, counts in later._counts.items():
-            self._counts[table].update(counts)
-
-    def tables(self, mix: Mapping[str, float]) -> list[AuditTable]:
-        """Returns behaviour with its target `mix`, edge cases, parity, scripts and languages."""
-        patterns, edges = self._counts["patterns"], self._counts["edges"]
-        scripts, spoken = self._counts["scripts"], self._counts["languages"]
-        samples = max(patterns.total(), 1)
-        names = [*PATTERNS, *(["unread"] if patterns["unread"] else [])]
-        behaviour = tuple(
-            (name, patterns[name], round(patterns[name] / samples, 4)) for name in names
-        )
-        parity = tuple(
-            (mode, count.in_parity, count.trained, round(count.in_parity / count.trained, 4))
-            for mode, count in self.parity.items()
-        )
-        target = tuple((name, share) for name, share in mix.items())
-        return [
-            AuditTable(
-                "patterns", "Behaviour", ("pattern", "samples", "share"), behaviour, bars="share",
-                target=target,
-            ),
-            AuditTable(
-                "edges", "Edge cases of the template", ("case", "samples"), ranked(edges)
-            ),
-            AuditTable(
-                "parity",
-                "Trained turns that match inference",
-                ("mode", "turns", "trained", "share"),
-                parity,
-                bars="share",
-            ),
-            AuditTable(
-                "scripts", "Scripts of user turns", ("script", "samples"), ranked(scripts)
-            ),
-            AuditTable(
-                "languages", "Languages of user turns", ("language", "samples"),
-                ranked(spoken), "by common words of seven languages", "samples",
-            ),
-        ]  # fmt: skip
-
-    @property
-    def languages(self) -> dict[str, int]:
-        """Returns {language or script of the first query: samples}, most frequent first."""
-        return dict(ranked(self._counts["languages"]))
-
-    @property
-    def parity(self) -> dict[str, ParityCount]:
-        """Returns {mode: count of trained turns}; {} if no sample has meta/."""
-        trained, counts = self._counts["totals"]["turns"], self._counts["parity"]
-        return {mode: ParityCount(counts[mode], trained) for mode in MODES} if trained else {}
-
-    @property
-    def trained_share(self) -> float | None:
-        """Returns the share of the tokens that is trained; None if no sample counts them."""
-        totals = self._counts["totals"]
-        return totals["trained tokens"] / totals["tokens"] if totals["tokens"] else None
-
-    @property
-    def trained_tokens(self) -> int:
-        """Returns the number of trained tokens."""
-        return self._counts["totals"]["trained tokens"]
-
-    @property
-    def query_tokens(self) -> int:
-        """Returns about the number of tokens of one sample for each query (`unit: query`)."""
-        return self._counts["totals"]["query tokens"]
-
-    @property
-    def windowed_tokens(self) -> int:
-        """Returns `query_tokens` of the samples with thoughts, in windows of `LONG` tokens."""
-        return self._counts["totals"]["windowed tokens"]
-
-    @property
-    def thinking_turns(self) -> int:
-        """Returns the number of trained turns with a thought."""
-        return self._counts["totals"]["thinking turns"]
-
-    def with_edges(self, facts: Facts) -> Facts:
-        """Returns the facts with the counts of the edge cases that matter to trainers."""
-        edges = self._counts["edges"]
-        return replace(
-            facts, bare=edges[BARE], following=edges[FOLLOWING], thinking=edges[THINKING]
-        )
-
-    def histograms(self) -> list[Histogram]:
-        """Returns the histograms of assistant turns and of calls per sample."""
-        return turn_histograms(self._turns, self._calls)
-
-    def findings(self) -> Iterator[AuditFinding]:
-        """Yields the findings."""
-        for code in self.notes.codes():
-            yield self.notes.finding("turns", code, MESSAGES[code])
+def count_turns(row: AuditRow, counts: Counts) -> None:
+    """Counts what the text of a sample shows: language, edge cases, thoughts, sizes by query."""
+    for edge in _edges(row):
+        count(counts.edges, edge)
+    answers = sum(role == "assistant" for role, _ in row.sample.messages)
+    counts.widest = max(counts.widest, wider(row.meta.tokens, answers))
+    if row.meta.trained_tokens:
+        counts.query_tokens += sum(_queries(row))
+        counts.thinking += _thinking_turns(row)
+    asked = (
+        text
+        for role, text in row.sample.messages
+        if role == "user" and not is_response(text.strip("\n"))
+    )
+    count(counts.languages, language(next(asked, "")[:4000]))
 
 
-def script_and_language(text: str) -> tuple[str, str]:
+def note_turns(row: AuditRow, notes: FindingNotes) -> None:
+    """Notes what is wrong with the turns of a sample."""
+    if row.dialogue is None:
+        notes.add("unread", row)
+        return
+    seen: set[str] = set()
+    for at, turn in enumerate(row.dialogue.turns):
+        part = f"messages[{at}]"
+        if turn.role == "assistant":
+            has_more = bool(turn.calls or turn.reasoning)
+            _note_answer(row, part, turn.content, has_more, seen, notes)
+        for text in turn.responses:
+            edge = text[:200] + text[-200:] if len(text) > 400 else text
+            if any(cue in edge for cue in _CUT_CUES) and _CUT.search(edge):
+                notes.add("truncated_response", row, part)
+
+
+def _note_answer(
+    row: AuditRow, part: str, text: str, has_more: bool, seen: set[str], notes: FindingNotes
+) -> None:
+    if not text.strip() and not has_more:
+        notes.add("empty_turn", row, part)
+    if len(text) >= REPEATED:
+        if text in seen:
+            notes.add("repeated_turn", row, part, f"{len(text)} characters")
+        seen.add(text)
+    begin = text[:600]
+    lower = begin.lower()
+    if any(cue in lower for cue in _REFUSAL_CUES) and _REFUSAL.search(begin):
+        notes.add("refusal", row, part)
+
+
+def language(text: str) -> str:
     """Returns the script of most letters, and the language if the script is Latin."""
     script = _script(text)
     if script != "Latin":
-        return script, script
+        return script
     known = (_LANGUAGES_OF.get(word, ()) for word in _WORD.findall(text.lower()))
     scores = Counter(chain.from_iterable(known))
     best = max(_LANGUAGES, key=lambda name: scores[name])
-    return script, best if scores[best] >= 2 else "Latin script, too short to tell"
+    return best if scores[best] >= 2 else "Latin script, too short to tell"
 
 
 def _script(text: str) -> str:
@@ -291,15 +157,6 @@ def _queries(row: AuditRow) -> Iterator[int]:
         yield reached * row.meta.tokens // max(row.meta.chars, 1)
 
 
-def _windowed(queries: Sequence[int]) -> int:
-    """Returns the tokens of the samples where each is divided into windows that train its part."""
-    parts = (end - begin for begin, end in pairwise((0, *queries)))
-    return sum(
-        tokens if tokens <= LONG else max(own, LONG)
-        for tokens, own in zip(queries, parts, strict=True)
-    )
-
-
 def _thinking_turns(row: AuditRow) -> int:
     """Returns the number of trained turns with a thought; 0 if the sample cannot be parsed."""
     turns = row.dialogue.turns if row.dialogue is not None else ()
@@ -323,11 +180,9 @@ def _edges(row: AuditRow) -> Iterator[str]:
         yield FOLLOWING
     if row.dialogue is not None:
         turns = row.dialogue.turns
-        if any(turn.reasoning for turn in turns):
-            yield THINKING
         if turns and turns[-1].calls:
             yield "the last turn calls"
         if any(turn.reasoning for turn in turns):
-            yield "thoughts kept"
+            yield THINKING
         elif turns:
             yield "no thought: an empty think block before the last turn only"

@@ -59,7 +59,6 @@ from builder.report.advice import judge
 from builder.report.html import Html
 from builder.report.report import report_html, sample_body
 from builder.report.samples import Picked
-from builder.report.survey import survey
 from builder.sample import Sample
 from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, import_loader
@@ -242,9 +241,8 @@ def publish(
             if not _is_publishable(built, run.out):
                 return replace(built, is_in_place=False), False
             about = _about(built, run)
-            audited = surveyed = loaded = None
+            audited = loaded = None
             if built.data_files:
-                counted = start(partial(survey, str(folder)))
                 # Needed last: while it runs, the workers render the samples of the report.
                 loaded = start(partial(_loaded, folder, config.verify.target))
                 step = run.phase("audit", built.ledger.samples)
@@ -256,13 +254,11 @@ def publish(
                     open_pool=run.pool,
                     without_secrets=built.without_secrets,
                 )
-                surveyed = counted()
                 findings = tuple(map(_finding, audited.findings))
                 about = replace(about, audit=AuditEntry(findings=findings))
-                built.pseudonymised, built.untrained = surveyed.pseudonymised, surveyed.untrained
-                built.judgements, built.advice = judge(surveyed, about, audited)
+                built.judgements, built.advice = judge(audited.counts, about, audited)
             run.phase("report", None)
-            page = report_html(str(folder), about, audited, target, surveyed, render)
+            page = report_html(str(folder), about, audited, target, render)
             # Nothing is written to the folder while the loader reads it.
             built.changed_by_loader = loaded() if loaded is not None else []
             more = _changed(built, changed, write, run)

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from shlex import quote
 
 import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from builder.audit.benchmarks import EVALUATION_RUN
-from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
-from builder.card.context import context, parity, recorded, trained
+from builder.audit.notes import EVALUATION_RUN
+from builder.audit.result import Audit, AuditTable, GateAction, Histogram
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.result import BuildResult
-from builder.card.training import LOADS, training
+from builder.card.training import training
 from builder.config import Config, presets_in
-from builder.conversation import Json
+from builder.conversation import LEVEL_MEANINGS, LEVELS, MISSING, Json
+from builder.dataset.meta import EQUAL
 from builder.jsonio import dumps, loads
-from builder.ledger import Ledger
+from builder.ledger import Ledger, ranked
 from builder.normalize.as_options import option_for
 from builder.normalize.options import Unit
 from builder.normalize.remedies import record_remedy, recovery
@@ -29,40 +31,12 @@ from builder.output.manifest import Manifest
 from builder.qwen3.style import Style
 from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import Target
-from builder.report.charts import bin_counts, description
-from builder.report.judgement import verdict_on
-from builder.report.pictures import bars_picture, histogram_picture
+from builder.report.charts import bin_counts, description, picture
 from builder.text import number, without_folders
 from builder.trainers.record import Targets
 
 SHOWN = 50
 """Rows of a table; the rest is counted in a line."""
-
-_INPUTS = (
-    "The input files are listed with their sha256 in `manifest.json`: the same files, options and"
-    " versions give the same bytes."
-)
-_PROOF = (
-    "Every sample was rendered through the tokenizer's chat template and passed the checks render,"
-    " spec, structured, inverse, calls, pairing, order, tools and tokens: its text is byte for byte"
-    " what a server renders for the same conversation, and parses back to exactly the sample. Then"
-    " the folder was loaded with `datasets.load_dataset`, and every row gave the same bytes."
-    " Samples that failed are in `rejects.jsonl`, not here."
-)
-_WORDS = (
-    "*Duplicate*: the same is in the dataset already. *Ignored*: nothing to train, or left out on"
-    " request. *Rejected*: lost, although it could have been trained. A call that occurs several"
-    " times in a log counts once."
-)
-_AGAIN = """## Verify again
-
-To check, in a copy of this repository, every sample against the template and every file
-against the manifest:
-
-    pip install toolcall-builder
-    builder verify .
-
-To check what the Hub serves: `builder verify hf://OWNER/NAME`."""
 
 _GATES = {
     GateAction.report: "left as it is",
@@ -70,6 +44,27 @@ _GATES = {
     GateAction.reject: "left out",
     GateAction.drop: "left out",
 }
+_UNITS: Mapping[Unit, str] = {
+    "conversation": "A sample is a whole conversation; every assistant turn{} is trained.",
+    "query": "A sample is a conversation up to one query's answer; the turns since the query are"
+    " trained.",
+    "turn": "A sample is a conversation up to one assistant turn, which alone is trained.",
+}
+
+
+@cache
+def _template() -> Template:
+    """Returns the template of the card, whose text is Markdown."""
+    made = Environment(  # noqa: S701 - no HTML: `code` and `plain` escape text from logs
+        loader=PackageLoader("builder.card"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"code": code, "plain": plain, "number": number, "indented": indented}
+    made.globals |= {"table": lambda columns, rows: "\n".join(table(columns, rows))}
+    return made.get_template("card.md")
 
 
 def card(
@@ -87,7 +82,7 @@ def card(
     determine it. `made` is the manifest so far, without folders. `audit` is
     None if nothing was audited; the card then says so.
     """
-    ledger = built.ledger
+    ledger, compared, levels = built.ledger, built.tokens_recorded, built.context_levels
     front = front_matter(
         config.name,
         ledger.samples,
@@ -98,33 +93,69 @@ def card(
         weighted=built.is_weighted,
         beside=style.beside,
     )
-    head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
-    sections = [
-        f"---\n{head}---\n\n# {plain(config.name)}",
-        _summary(built, config, target),
-        LOADS,
-        _making(made, config, target),
-        _proof(target, config, built),
-        *context(built),
-        *recorded(built),
-        _ledger(ledger),
-        _sources(built),
-        _audited(audit),
-        _limits(config, built, audit),
-        training(audit, sorted(built.data_files), _targets(config, built), target),
-        _AGAIN,
+    changed, command = _changed(made)
+    origins = sorted(built.origins.items(), key=lambda item: (-item[1], item[0]))
+    differing = [
+        f"{code(name)} {number(count)}" for name, count in ranked(compared) if name != EQUAL
     ]
-    return "\n\n".join(sections) + "\n"
+    return _template().render(
+        front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
+        config=config,
+        target=target,
+        built=built,
+        made=made,
+        audit=audit,
+        splits=[f"{name} {number(count)}" for name, count in built.splits.items()],
+        unit=_UNITS[config.normalize.unit].format(" of weight 1" if built.is_weighted else ""),
+        judged=[(item.name, plain(item.text, 400)) for item in built.judgements],
+        command=command,
+        changed=changed,
+        presets=" and ".join(f"`--preset {name}`" for name in presets_in(made.config)),
+        local_tokenizer=_folder_of_tokenizer(config, made, target),
+        versions=[
+            (Code(name), Code(str(version or "not installed")))
+            for name, version in made.versions.items()
+        ],
+        verified=[*_verified(config, built, target, audit)],
+        levels=[
+            (name, levels[name], f"{100 * levels[name] / levels.total():.1f} %", meaning)
+            for name, meaning in ((name, LEVEL_MEANINGS[name]) for name in reversed(LEVELS))
+            if levels[name]
+        ],
+        missing=[
+            (Code(name), count, MISSING.get(name, ""))
+            for name, count in ranked(built.context_missing)[:SHOWN]
+        ],
+        compared=compared.total(),
+        equal=compared[EQUAL],
+        differing=", ".join(differing),
+        accounts=[
+            (one.unit, one.found, one.used, one.duplicates, *map(_codes, left))
+            for one in ledger.accounts
+            for left in ((one.ignored, one.rejected),)
+        ],
+        cut=_codes(ledger.cut) if ledger.cut else "",
+        remedies=_remedies(ledger),
+        sources=[
+            (Code(origin.format), Code(origin.model), Code(origin.license), count)
+            for origin, count in origins[:SHOWN]
+        ],
+        more_sources=len(origins) - SHOWN,
+        findings=[
+            (f"{code(item.code)}: {plain(item.message, 160)}", item.count, item.samples,
+             _GATES[item.gate])
+            for item in (audit.findings if audit else ())
+        ],
+        charts=[*_shown(audit)],
+        limits=[*_limits(config, built, audit)],
+        training=training(audit, sorted(built.data_files), _targets(config, built), target),
+    )  # fmt: skip
 
 
 def pictures(audit: Audit | None) -> dict[str, bytes]:
     """Returns {path in the dataset: SVG} of the charts in the card."""
-    made = {}
-    for path, item in _charts(audit):
-        data = histogram_picture(item) if isinstance(item, Histogram) else bars_picture(item)
-        if data is not None:
-            made[path] = data
-    return made
+    drawn = ((path, picture(item)) for path, item in _charts(audit))
+    return {path: data for path, data in drawn if data is not None}
 
 
 def _charts(audit: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]:
@@ -139,190 +170,24 @@ def _charts(audit: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]
             yield "assets/behaviour.svg", item
 
 
-def _summary(built: BuildResult, config: Config, target: Target) -> str:
-    ledger = built.ledger
-    estimated = "about " if target.missing else ""
-    every = "every assistant turn" + (" of weight 1" if built.is_weighted else "")
-    unit = {
-        "conversation": f"A sample is a whole conversation; {every} is trained.",
-        "query": "A sample is a conversation up to one query's answer; the turns since the query"
-        " are trained.",
-        "turn": "A sample is a conversation up to one assistant turn, which alone is trained.",
-    }[config.normalize.unit]
-    verdict = ""
-    if built.judgements:
-        grade, reasons = verdict_on(built.judgements)
-        verdict = f"\n\nVerdict: {grade}{': ' if reasons else ''}{plain('; '.join(reasons), 400)}."
-    parts = ", ".join(f"{name} {number(count)}" for name, count in built.splits.items())
-    if target.missing:
-        verdict = f"\n\nCounts and lengths are estimates: {target.missing}.{verdict}"
-    return (
-        f"{number(ledger.samples)} training samples ({estimated}{number(built.tokens)} tokens"
-        f"{f'; {parts}' if len(built.splits) > 1 else ''}) of agents that call tools, in the Qwen3"
-        " format: `messages` (system, user, assistant; calls as `<tool_call>` text, results as"
-        " user turns of `<tool_response>` blocks) and `tools`."
-        f" {unit} `meta/` has a line for each sample, in the same order: source, model, licence,"
-        " every change to logged text, token count, the sha256 of the rendering, and the offsets of"
-        " the trained text in it. `rejects.jsonl` has what was left out, with reasons."
-        f"{verdict}"
-    )
-
-
-def _making(made: Manifest, config: Config, target: Target) -> str:
-    rows = [
-        (Code(name), Code(str(version or "not installed")))
-        for name, version in made.versions.items()
-    ]
-    differs = _changed(dict(made.config), Config().resolved())
-    changed = differs if isinstance(differs, dict) else {}
-    command = "builder build -c config.yaml -o OUT"
-    if made.merged:
-        changed = {key: value for key, value in changed.items() if key != "inputs"}
-        command = " ".join(["builder merge", *(quote(item.name) for item in made.merged), "-o OUT"])
-        command += " -c config.yaml" if changed else ""
-    chosen = "All options have their defaults."
-    if changed:
-        # Copied by way of JSON, because YAML would write shared objects as references.
-        text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
-        chosen = "`config.yaml` has the options that differ from the defaults"
-        chosen += ", some of which are those of the merged builds" if made.merged else ""
-        chosen += " (`manifest.json` has all):"
-        chosen += f"\n\n{indented(text.rstrip())}"
-        if presets := " and ".join(f"`--preset {name}`" for name in presets_in(made.config)):
-            chosen += f"\n\nWith the defaults, they contain those of {presets}."
-    if config.verify.tokenizer.located.is_dir():
-        chosen += f"\n\n{_folder_of_tokenizer(made, target)}"
-    lines = [
-        "## How it was made",
-        "",
-        indented(command),
-        "",
-        chosen,
-        "",
-        _INPUTS,
-        "",
-        *table(("package", "version"), rows),
-    ]
-    return "\n".join(lines)
-
-
-def _folder_of_tokenizer(made: Manifest, target: Target) -> str:
-    """Returns what identifies a tokenizer that was read from a folder of the author's machine."""
-    name = code(str(without_folders(made.tokenizer.name)))
-    digest = made.tokenizer.files.get("tokenizer.json")
-    text = f"The tokenizer {name} was a local folder"
-    if digest:
-        text += f", whose `tokenizer.json` has the sha256 `{digest}`"
-    if target.template_sha256 in TEMPLATES:
-        text += f"; its chat template is that of `{target.model}`"
-    return f"{text}. `--tokenizer` names a folder or a repository with the same files."
-
-
-def _changed(value: Json, default: Json) -> Json:
-    """Returns the part of the configuration that differs from the defaults, and SHOWN inputs."""
-    if not isinstance(value, dict) or not isinstance(default, dict):
-        return value
-    left: dict[str, Json] = {}
-    for key, item in value.items():
-        if key == "inputs" and isinstance(item, list):
-            left[key] = [_non_default(one) for one in item[:SHOWN]]
-        elif item != default.get(key):
-            left[key] = _changed(item, default.get(key))
-    return left
-
-
-def _non_default(item: Json) -> Json:
-    """Returns the values of an input that differ from the defaults."""
-    if not isinstance(item, dict):
-        return item
-    return {key: value for key, value in item.items() if value not in (None, "auto", 1.0, [])}
-
-
-def _proof(target: Target, config: Config, built: BuildResult) -> str:
-    samples = number(built.ledger.samples)
-    rows: list[tuple[Cell, ...]] = [
-        ("samples verified", f"{samples} of {samples}"),
-        *trained(built.audit),
-        ("tokenizer", Code(str(without_folders(config.verify.tokenizer.published)))),
-        ("chat template", Code(target.template_name)),
-        ("its sha256", Code(target.template_sha256)),
-    ]
-    return "\n".join(["## Verification", "", _PROOF, "", *table(("", ""), rows)])
-
-
-def _ledger(ledger: Ledger) -> str:
-    rows = [
-        (one.unit, one.found, one.used, one.duplicates, _codes(one.ignored), _codes(one.rejected))
-        for one in ledger.accounts
-    ]
-    lines = ["## What was read and what became of it", ""]
-    lines += table(("", "found", "used", "duplicate", "ignored", "rejected"), rows)
-    lines += ["", _WORDS]
-    if ledger.cut:
-        lines += [
-            "",
-            f"Conversations used up to a turn that cannot be trained: {_codes(ledger.cut)}.",
-        ]
-    found = {name: record_remedy(name) for name in ledger.rejected}
-    found |= {name: recovery(ledger, name)[1] for name in ledger.recoverable}
-    remedies = [
-        f"- {code(name)}: {code(option_for(option))}"
-        for name, option in sorted(found.items())
-        if option
-    ]
-    if remedies:
-        lines += ["", "Options that would keep more:", "", *remedies]
-    return "\n".join(lines)
-
-
-def _codes(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{code(name)} {number(n)}" for name, n in sorted(counts.items()) if n) or "0"
-
-
-def _sources(built: BuildResult) -> str:
-    rows = [
-        (Code(origin.format), Code(origin.model), Code(origin.license), count)
-        for origin, count in sorted(built.origins.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    lines = ["## Sources", ""]
-    lines += table(("format", "model", "licence", "samples"), rows[:SHOWN])
-    if len(rows) > SHOWN:
-        lines += ["", f"and {number(len(rows) - SHOWN)} more; `meta/` has all."]
-    lines += ["", *table(("tool definitions", "samples"), sorted(built.tools_sources.items()))]
-    return "\n".join(lines)
-
-
-def _audited(audit: Audit | None) -> str:
-    lines = ["## Audit", ""]
-    if audit is None:
-        return "\n".join([*lines, "Nothing was audited."])
-    findings = [
-        (_finding(item), item.count, item.samples, _GATES[item.gate]) for item in audit.findings
-    ]
-    lines += (
-        table(("found", "places", "samples", "what was done"), findings)
-        if findings
-        else ["No findings."]
-    )
+def _shown(audit: Audit | None) -> Iterator[dict[str, object]]:
+    """Yields the charts with their numbers, then the tables that have none."""
     for path, item in _charts(audit):
-        lines += ["", f"### {item.title}", ""]
         if isinstance(item, Histogram):
-            lines += [f"![{description(item)}]({path})", ""]
-            lines += table((item.unit, "samples"), bin_counts(item))
+            rows: Sequence[Sequence[Cell]] = bin_counts(item)
+            columns: Sequence[str] = (item.unit, "samples")
+            alt = description(item)
         else:
-            lines += [f"![{item.title}: the shares in the table below]({path})", ""]
-            lines += table(item.columns, [_shares(item, row) for row in item.rows])
-    for item in audit.tables:
+            rows = [_shares(item, row) for row in item.rows]
+            columns, alt = item.columns, f"{item.title}: the shares in the table below"
+        yield {"title": item.title, "alt": alt, "path": path, "columns": columns, "rows": rows,
+               "note": ""}  # fmt: skip
+    for item in audit.tables if audit else ():
         if item.key in ("lengths", "languages", "tools") and item.rows:
-            lines += ["", f"### {item.title}", ""]
-            lines += table(item.columns, [_named(item, row) for row in item.rows[:SHOWN]])
-            lines += ["", item.note] if item.note else []
-    lines += ["", "`report.html` has the rest, with samples; `builder audit .` reproduces it."]
-    return "\n".join(lines)
-
-
-def _finding(item: AuditFinding) -> str:
-    return f"{code(item.code)}: {plain(item.message, 160)}"
+            # The name may come from a log.
+            rows = [[Code(str(row[0])), *_shares(item, row)[1:]] for row in item.rows[:SHOWN]]
+            yield {"title": item.title, "alt": "", "path": "", "columns": item.columns,
+                   "rows": rows, "note": item.note}  # fmt: skip
 
 
 def _shares(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
@@ -333,9 +198,81 @@ def _shares(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
     ]
 
 
-def _named(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
-    """Returns a row with its name, which may come from a log, as code."""
-    return [Code(str(row[0])), *_shares(item, row)[1:]]
+def _changed(made: Manifest) -> tuple[str, str]:
+    """Returns the options that differ from the defaults as YAML, and the command of the build."""
+    differs = _differing(dict(made.config), Config().resolved())
+    changed = differs if isinstance(differs, dict) else {}
+    command = "builder build -c config.yaml -o OUT"
+    if made.merged:
+        changed = {key: value for key, value in changed.items() if key != "inputs"}
+        command = " ".join(["builder merge", *(quote(item.name) for item in made.merged), "-o OUT"])
+        command += " -c config.yaml" if changed else ""
+    if not changed:
+        return "", command
+    # Copied by way of JSON, because YAML would write shared objects as references.
+    text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
+    return text.rstrip(), command
+
+
+def _differing(value: Json, default: Json) -> Json:
+    """Returns the part of the configuration that differs from the defaults, and SHOWN inputs."""
+    if not isinstance(value, dict) or not isinstance(default, dict):
+        return value
+    left: dict[str, Json] = {}
+    for key, item in value.items():
+        if key == "inputs" and isinstance(item, list):
+            left[key] = [_non_default(one) for one in item[:SHOWN]]
+        elif item != default.get(key):
+            left[key] = _differing(item, default.get(key))
+    return left
+
+
+def _non_default(item: Json) -> Json:
+    """Returns the values of an input that differ from the defaults."""
+    if not isinstance(item, dict):
+        return item
+    return {key: value for key, value in item.items() if value not in (None, "auto", 1.0, [])}
+
+
+def _folder_of_tokenizer(config: Config, made: Manifest, target: Target) -> str:
+    """Returns what identifies a tokenizer from a folder of the author's machine; "" for others."""
+    if not config.verify.tokenizer.located.is_dir():
+        return ""
+    text = f"The tokenizer {code(str(without_folders(made.tokenizer.name)))} was a local folder"
+    if digest := made.tokenizer.files.get("tokenizer.json"):
+        text += f", whose `tokenizer.json` has the sha256 `{digest}`"
+    if target.template_sha256 in TEMPLATES:
+        text += f"; its chat template is that of `{target.model}`"
+    return f"{text}."
+
+
+def _verified(
+    config: Config, built: BuildResult, target: Target, audit: Audit | None
+) -> Iterator[tuple[Cell, ...]]:
+    samples = number(built.ledger.samples)
+    yield "samples verified", f"{samples} of {samples}"
+    if audit is not None and audit.counts.trained_share is not None:
+        counts = audit.counts
+        of_all = f"{counts.trained_share:.1%} of all (the rest is context)"
+        yield "trained tokens", f"{number(counts.trained_tokens)}, {of_all}"
+        if counts.thinking:
+            yield "trained turns with a thought", number(counts.thinking)
+        for mode, count in sorted(counts.parity.items()):
+            title = f"trained turns that match {mode} inference"
+            yield title, f"{number(count)} of {number(counts.turns)} (see Limits)"
+    yield "tokenizer", Code(str(without_folders(config.verify.tokenizer.published)))
+    yield "chat template", Code(target.template_name)
+    yield "its sha256", Code(target.template_sha256)
+
+
+def _codes(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{code(name)} {number(n)}" for name, n in sorted(counts.items()) if n) or "0"
+
+
+def _remedies(ledger: Ledger) -> list[tuple[str, str]]:
+    found = {name: record_remedy(name) for name in ledger.rejected}
+    found |= {name: recovery(ledger, name)[1] for name in ledger.recoverable}
+    return [(name, option_for(option)) for name, option in sorted(found.items()) if option]
 
 
 def _targets(config: Config, built: BuildResult) -> Targets:
@@ -346,32 +283,46 @@ def _targets(config: Config, built: BuildResult) -> Targets:
     return targets[config.normalize.unit]
 
 
-def _limits(config: Config, built: BuildResult, audit: Audit | None) -> str:
-    limits = [config.audit.scrub.summary, *_left(audit), *parity(config.normalize.unit, audit)]
-    inferred = built.tools_sources["inferred"] + built.tools_sources["mixed"]
-    if inferred:
-        limits.append(
+def _limits(config: Config, built: BuildResult, audit: Audit | None) -> Iterator[str]:
+    yield config.audit.scrub.summary
+    yield from _left(audit)
+    if audit is not None and audit.counts.parity:
+        counts = audit.counts
+        shares = ", ".join(
+            f"{number(count)} of {number(counts.turns)} trained turns in {mode} mode"
+            for mode, count in sorted(counts.parity.items())
+        )
+        why = (
+            " The template writes an empty think block before the last turn only, the prompt of a"
+            " server before every turn; `normalize.unit: turn` makes them equal."
+        )
+        yield (
+            "The bytes before a trained turn equal what a server renders from the same messages in"
+            f" these turns: {shares}." + (why if config.normalize.unit != "turn" else "")
+        )
+    sources = built.tools_sources
+    if inferred := sources["inferred"] + sources["mixed"]:
+        yield (
             f"In {number(inferred)} samples tool definitions were inferred from the calls (names"
             " and types only). They name only the tools that will be called, unlike the definitions"
             " at inference: supply the real ones with `inputs[].tools` if you have them."
         )
-    elif not built.tools_sources["shared"]:
-        limits.append("All tool definitions are the logged or supplied ones.")
-    if built.tools_sources["shared"]:
-        limits.append(
-            f"In {number(built.tools_sources['shared'])} samples the tool definitions were logged"
-            " by other sessions of the same version of the agent."
+    elif not sources["shared"]:
+        yield "All tool definitions are the logged or supplied ones."
+    if sources["shared"]:
+        yield (
+            f"In {number(sources['shared'])} samples the tool definitions were logged by other"
+            " sessions of the same version of the agent."
         )
     unknown = sum(
         count for origin, count in built.origins.items() if license_id(origin.license) == "unknown"
     )
     if unknown:
-        limits.append(
+        yield (
             f"The licence of {number(unknown)} samples is not known: neither the logs nor"
             " `inputs[].license` name one."
         )
-    limits.append("Nothing was checked for truth or usefulness: answers are as logged.")
-    return "\n".join(["## Limits", "", *(f"- {item}" for item in limits)])
+    yield "Nothing was checked for truth or usefulness: answers are as logged."
 
 
 def _left(audit: Audit | None) -> Iterator[str]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from builder.audit.result import Audit
-from builder.report.html import escape_invisible, shorten
+from builder.report.html import escape_invisible
+from builder.text import shorten
 
 _SIZES = (
     (1_000, "n<1K"),
@@ -177,7 +178,7 @@ def languages(audit: Audit | None) -> list[str]:
     """
     if audit is None:
         return []
-    known = {_CODES[name]: n for name, n in audit.facts.languages.items() if name in _CODES}
+    known = {_CODES[name]: n for name, n in audit.counts.languages.items() if name in _CODES}
     if sum(known.values()) * 2 < audit.samples:
         return []
     least = max(LEAST_SAMPLES, LEAST_SHARE * audit.samples)

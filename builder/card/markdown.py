@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from builder.report.html import escape_invisible, shorten
-from builder.text import number
+from builder.report.html import escape_invisible
+from builder.text import number, shorten
 
 Cell = str | int | float | None
 

@@ -13,8 +13,7 @@ from builder.dataset.review import Review
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
-from builder.report.judgement import Judgement, verdict_on
-from builder.report.remedy import Advice
+from builder.report.advice import Advice, Judgement
 from builder.verify.summary import LineReport
 
 
@@ -50,9 +49,7 @@ class BuildResult:
                      [] if there are some
     changed_by_loader  what `datasets` still does not give back as written; empty in almost every
                      build, since samples that it changes are left out
-    judgements       what the verdict on the dataset depends on; `advice` is what to do, by effect
-    pseudonymised    places where personal data were replaced by stand-ins
-    untrained        turns with weight 0 in data/, by reason
+    judgements       four lines on the dataset; `advice` is what would better it, by effect
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret
@@ -82,8 +79,6 @@ class BuildResult:
     reasons: list[str] = field(default_factory=list)
     judgements: Sequence[Judgement] = ()
     advice: Sequence[Advice] = ()
-    pseudonymised: int = 0
-    untrained: Counter[str] = field(default_factory=Counter)
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     without_secrets: dict[str, bytearray] = field(default_factory=dict)
@@ -107,11 +102,10 @@ class BuildResult:
         return {name: len(flags) for name, flags in sorted(self.without_secrets.items())}
 
     def as_json(self) -> dict[str, Json]:
-        """Returns the accounting, the verdict with its judgements, the context and the advice."""
-        verdict, reasons = verdict_on(self.judgements)
+        """Returns the accounting, the lines on the dataset, the context and the advice."""
         levels = self.context_levels
         judged: list[Json] = [
-            {"text": item.text, "share": round(item.share, 4), "grade": item.grade}
+            {"name": item.name, "text": item.text, "count": item.count, "whole": item.whole}
             for item in self.judgements
         ]
         advice: list[Json] = [
@@ -129,8 +123,6 @@ class BuildResult:
             **self.ledger.to_json(),
             "tokens": self.tokens,
             "trained_turns": levels.total(),
-            "verdict": verdict,
-            "reasons": [*reasons],
             "judgements": judged,
             "context": dict(sorted(levels.items())),
             "context_missing": dict(sorted(self.context_missing.items())),

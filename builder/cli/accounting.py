@@ -21,7 +21,7 @@ _SPEAKERS = ("user", "assistant")
 _SHOWN_CODES = 3
 _REASONS = "see rejects.jsonl"
 _NOTHING = "ignored: nothing to train, or left out on request"
-_CUT = "conversations used up to a turn that cannot be shown or trained"
+_CUT = "conversations shortened"
 
 
 def print_ledger(ledger: Ledger, *, verbose: bool) -> None:

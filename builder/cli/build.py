@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from builder.api import EngineName, build_dataset, installed_logs
-from builder.audit.benchmarks import EVALUATION_RUN
+from builder.audit.counts import Counts
+from builder.audit.notes import EVALUATION_RUN, UNREAD
 from builder.audit.result import GateAction
-from builder.audit.unread import UNREAD
 from builder.build.engine import preloading
 from builder.card.nothing import MAX_REJECTS, nothing_in, review_applied
 from builder.card.result import BuildResult
@@ -25,17 +25,17 @@ from builder.cli.terminal import (
     BOLD,
     DIM,
     GOOD,
-    WARNING,
     escaped,
     painted,
     print_json,
-    print_wrapped,
     warn,
+    wrapped,
 )
+from builder.codes import is_on_request, meaning
 from builder.config import Config, load_config, override
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
-from builder.ledger import ranked
+from builder.ledger import Ledger, ranked
 from builder.normalize.as_options import option_for, with_options
 from builder.options import Preset
 from builder.output.manifest import MANIFEST, Manifest
@@ -44,8 +44,7 @@ from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import UserPath
 from builder.problem import UsageError
-from builder.report.judgement import Judgement, verdict_on, worst
-from builder.report.remedy import Advice
+from builder.report.advice import SHOWN, Advice
 from builder.sources.store import is_url, local_path
 from builder.text import counted
 
@@ -218,34 +217,48 @@ def summarise(
 def _print(
     built: BuildResult, out: str, config: Config, here: Path, output: Output, kept_by: str
 ) -> None:
-    """Prints what matters for training first, then the accounting; details with `-v`."""
+    """Prints the four lines, what would better the dataset, what is left out, and what is next.
+
+    That is at most LINES lines of at most WIDTH characters, and more with `-v`.
+    """
     ledger = built.ledger
     if not ledger.samples:
         print_rejects(ledger, kept_by, verbose=True)
         return
+    verbose = output.verbose
     tokens = counted(built.tokens, "token")
     if Manifest.of(here).tokenizer.missing:
         tokens = f"about {tokens} (estimated, without the model's tokenizer)"
     head = [painted(counted(ledger.samples, "sample"), BOLD), tokens]
     if built.context_levels:
-        head.append(counted(built.context_levels.total(), "trained turn"))
-    print(f"{', '.join(head)}, in {escaped(out)}")
-    if built.judgements:
-        _print_verdict(built.judgements)
-    _print_advice(built.advice, verbose=output.verbose)
-    print(painted("accounting", BOLD))
-    print_ledger(ledger, verbose=output.verbose)
-    print_rejects(ledger, kept_by, verbose=output.verbose)
-    for line in facts(built, config, verbose=output.verbose):
-        print_wrapped("  ", line, "    ")
+        head.insert(1, counted(built.context_levels.total(), "trained turn"))
+    lines = [f"{escaped(out)}: {', '.join(head)}", ""]
+    for item in built.judgements:
+        style = BAD if item.is_wrong else GOOD if item.is_complete else ""
+        lines += wrapped(f"  {item.name:9}  ", item.text, " " * 13, style)
+    lines += _advice(built.advice, verbose=verbose)
     folder = escaped(out.rstrip("/"))
+    end = [""]
     rejects = here / "rejects.jsonl"
-    unused = f"{folder}/rejects.jsonl has what was not used, with reasons; "
-    has_rejects = rejects.is_file() and rejects.stat().st_size
-    rest = f"{unused if has_rejects else ''}{folder}/report.html shows the rest"
-    print_wrapped("  ", rest, "  ", DIM)
+    if left := left_out(ledger):
+        where = f" {folder}/rejects.jsonl" if rejects.is_file() and rejects.stat().st_size else ""
+        end += wrapped("", f"Left out: {left}.{where}", "  ")
     for at, line in enumerate(() if is_url(out) else _next(out.rstrip("/"), config)):
-        print(f"{painted('next:', BOLD) if at == 0 else '     '} {escaped(line)}")
+        end.append(f"{painted('Next:', BOLD) if at == 0 else '     '} {escaped(line)}")
+    notes = [line for note in facts(built, config) for line in wrapped("  ", note, "    ")]
+    room = LINES - len(lines) - len(end) - 1
+    if verbose:
+        notes += [line for note in _details(built) for line in wrapped("  ", note, "    ")]
+    elif len(notes) > room:
+        notes = [*notes[: max(room - 1, 0)], painted(f"  {folder}/report.html or -v: more", DIM)]
+    for line in (*lines, *([""] if notes else []), *notes):
+        print(line)
+    if verbose:
+        print(f"\n{painted('accounting', BOLD)}")
+        print_ledger(ledger, verbose=True)
+        print_rejects(ledger, kept_by, verbose=True)
+    for line in end:
+        print(line)
 
 
 def _next(folder: str, config: Config) -> tuple[str, str]:
@@ -257,50 +270,60 @@ def _next(folder: str, config: Config) -> tuple[str, str]:
     return f"builder view {place}{named}", f"builder export {place} --to trl -o {rows}{named}"
 
 
-def _print_verdict(judgements: Sequence[Judgement]) -> None:
-    """Prints the verdict with its reasons, in the colour of its grade; then what is better."""
-    verdict, reasons = verdict_on(judgements)
-    style = {"good": GOOD, "fair": WARNING, "poor": BAD}[worst(judgements)]
-    first, *others = reasons or [""]
-    why = [first, *(reason.replace(OF_TURNS, "") for reason in others)]
-    print_wrapped("", f"{verdict}: {'; '.join(why)}" if reasons else verdict, "  ", style)
-    if better := [item.text for item in judgements if item.text not in reasons]:
-        print_wrapped("  ", "; ".join(better), "  ", DIM)
+def left_out(ledger: Ledger) -> str:
+    """Returns what of the logs is not in the dataset, with the most frequent reasons; or ""."""
+    parts = []
+    for codes, words in (
+        (ledger.conversations_lost, "{} ({})"),
+        (ledger.cut, "the end of {} ({})"),
+    ):
+        if total := codes.total():
+            code = ranked(codes)[0][0]
+            reason = meaning(code).replace("`", "") or code
+            more = ", …" if len(codes) > 1 else ""
+            parts.append(words.format(counted(total, "conversation"), reason + more))
+    ignored = ledger.conversations_ignored
+    if nothing := sum(count for code, count in ignored.items() if not is_on_request(code)):
+        parts.append(f"{counted(nothing, 'conversation')} with nothing to train")
+    if records := ledger.rejected.total():
+        parts.append(f"{counted(records, 'record')} that could not be read")
+    return ", ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
-def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
-    """Prints what to do before training, that of the largest effect first.
+def _advice(advice: Sequence[Advice], *, verbose: bool) -> Iterator[str]:
+    """Yields what would better the dataset, that of the largest effect first.
 
-    Unless `verbose`, that is three findings, each with its best remedy.
+    Unless `verbose`, that is the first findings, each with its best remedy.
     """
     if not advice:
         return
-    print(painted("before you train", BOLD))
-    shown = advice if verbose else advice[:_SHOWN_ADVICE]
+    yield ""
+    yield painted("To improve it", BOLD)
+    shown = advice if verbose else advice[:SHOWN]
     for number, item in enumerate(shown, start=1):
         text = f"{item.finding} {item.detail}".rstrip() if verbose else item.finding
-        print_wrapped(f"  {number}. ", text, "     ", "" if verbose else BOLD)
+        yield from wrapped(f"  {number}. ", text, "     ")
         for remedy in item.remedies if verbose else item.remedies[:1]:
-            price = f" (price: {remedy.price})" if remedy.price else ""
+            price = f" ({remedy.price})" if remedy.price else ""
             end = ":" if remedy.commands else ""
-            print_wrapped("     → ", f"{with_options(remedy.text)}{price}{end}", "       ")
+            yield from wrapped("     → ", f"{with_options(remedy.text)}{price}{end}", "       ")
             for line in remedy.commands:
-                print(f"       {escaped(line)}")  # unwrapped, to be pasted
+                yield f"       {escaped(line)}"  # unwrapped, to be pasted
     others = counted(len(advice) - len(shown), "more point") if len(advice) > len(shown) else ""
     remedies = "other remedies" if any(len(item.remedies) > 1 for item in shown) else ""
     if not verbose and (others or remedies):
         more = " and ".join(filter(None, (others, remedies)))
-        print(painted(f"  {more}: report.html, or -v", DIM))
+        yield painted(f"  {more}: report.html, or -v", DIM)
 
 
 LISTED = "builder build alone lists the logs of agents on this machine"
-_SHOWN_ADVICE = 3
+LINES = 25
+"""Lines of a summary without `-v`."""
 UNMARKED = {"query": "only the turns after the last question", "turn": "only the last turn"}
 """{unit: what it trains}, where a sample without weights does not train all its turns."""
-OF_TURNS = " of the trained turns"
 
 
-def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]:
+def facts(built: BuildResult, config: Config) -> Iterator[str]:
     """Yields facts about the dataset that the user should know, with remedies."""
     audited = built.audit
     personal = []
@@ -326,12 +349,13 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
         listed = ", ".join(personal)
         how = option_for("audit.personal_data: pseudonymise")
         yield f"personal data left in place: {listed} ({how})"
-    if built.pseudonymised:
-        places = counted(built.pseudonymised, "place")
-        yield f"personal data, such as names of users, replaced by stand-ins in {places}"
+    counts = audited.counts if audited is not None else Counts()
+    if replaced := counts.changes["pseudonymised"]:
+        where = counted(replaced, "place")
+        yield f"personal data, such as names of users, replaced by stand-ins in {where}"
     if built.is_weighted:
-        why = ", ".join(f"{code} {count:,}" for code, count in ranked(built.untrained))
-        most = built.untrained.total()
+        why = ", ".join(f"{code} {count:,}" for code, count in ranked(counts.untrained))
+        most = counts.untrained.total()
         have = f"{counted(most, 'turn')} in data/ {'has' if most == 1 else 'have'}"
         yield (
             f'{have if why else "some turns have"} "weight": 0, which must not be trained'
@@ -346,13 +370,11 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
         )
     if applied := review_applied(built):
         yield f"{applied} (docs/select.md)"
-    if audited is not None and (thinking := audited.facts.thinking_turns):
+    if thinking := counts.thinking:
         turns = counted(built.context_levels.total(), "trained turn")
         yield f"{thinking:,} of {turns} {'has' if thinking == 1 else 'have'} a thought"
     yield from _splits(built, config)
     yield from _recorded(built)
-    if verbose:
-        yield from _details(built)
 
 
 def _splits(built: BuildResult, config: Config) -> Iterator[str]:
@@ -385,15 +407,13 @@ def _details(built: BuildResult) -> Iterator[str]:
     if built.tools_sources["shared"]:
         samples = counted(built.tools_sources["shared"], "sample")
         yield f"tool definitions of other sessions of the same agent and version in {samples}"
-    measured = built.audit.facts if built.audit is not None else None
-    if measured is not None and measured.trained is not None:
-        tokens = f"{measured.trained_tokens:,} tokens ({measured.trained:.0%})"
+    counts = built.audit.counts if built.audit is not None else Counts()
+    if counts.trained_share is not None:
+        tokens = f"{counts.trained_tokens:,} tokens ({counts.trained_share:.0%})"
         yield f"{tokens} are trained, the rest is context"
-    for mode, count in measured.parity.items() if measured is not None else ():
-        yield (
-            f"{count.in_parity:,} of {count.trained:,} trained turns match {mode} inference"
-            " (docs/parity.md)"
-        )
+    for mode, count in sorted(counts.parity.items()):
+        turns = counted(counts.turns, "trained turn")
+        yield f"{count:,} of {turns} match {mode} inference (docs/parity.md)"
     levels = built.context_levels
     if levels.total():
         shares = ", ".join(f"{levels[name]:,} {name}" for name in LEVELS if levels[name])

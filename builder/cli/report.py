@@ -19,6 +19,7 @@ from builder.cli.tokenizer import say_tokenizer
 from builder.dataset.rows import dataset_rows
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
+from builder.problem import UsageError
 
 
 @command()
@@ -32,6 +33,8 @@ def report(
     output: Output,
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
+    if not out.absolute().parent.is_dir():
+        raise UsageError(f"-o {str(out)!r}: no such folder")
     say_tokenizer(dataset, tokenizer, None, output)
     report_dataset(dataset, out, tokenizer=tokenizer, workers=default_workers())
     is_empty = next(dataset_rows(dataset), None) is None

@@ -99,16 +99,22 @@ def width() -> int:
 
 
 def print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
-    """Prints a text in lines that fit the terminal, each in the style.
+    """Prints a text in lines that fit the terminal, each in the style."""
+    for line in wrapped(begin, text, indent, style):
+        print(line)
 
-    Code between backticks is printed without them and stays on one line, to be pasted.
+
+def wrapped(begin: str, text: str, indent: str, style: str = "") -> Iterator[str]:
+    """Yields a text in lines that fit the terminal, each in the style.
+
+    Code between backticks is shown without them and stays on one line, to be pasted.
     """
     whole = _CODE.sub(lambda code: code[1].replace(" ", "\0"), escaped(text))
     lines = wrap(whole, width(), initial_indent=begin, subsequent_indent=indent,
                  break_on_hyphens=False, break_long_words=False)  # fmt: skip
     for line in lines:
         shown = line.replace("\0", " ")
-        print(painted(shown, style) if style else shown)
+        yield painted(shown, style) if style else shown
 
 
 # Groups faults by their code, so that many of a kind are a few lines.

@@ -53,7 +53,7 @@ def definitions_command(
 def definitions_file(agent: str, version: str | None = None) -> str:
     """Returns the name of the file that the command writes."""
     is_named = version is not None and _VERSION.fullmatch(version)
-    return f"{agent}-{version}.json" if is_named else f"{agent}.json"
+    return f"{agent}-{version if is_named else 'definitions'}.json"
 
 
 def for_log(options: NormalizeOptions, agent: str, version: str | None) -> NormalizeOptions:

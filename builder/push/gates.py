@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from builder.audit.benchmarks import EVALUATION_RUN, benchmark_of, benchmark_summary
+from builder.audit.notes import EVALUATION_RUN, benchmark_of, named
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects
@@ -81,7 +81,7 @@ def refusals(
         yield GateRefusal(
             EVALUATION_RUN,
             f"{counted(runs.total(), 'sample')} from runs of public benchmarks, and the dataset"
-            f" would be public: {benchmark_summary(runs)};"
+            f" would be public: {named(runs)};"
             f" {AUDIT_OPTIONS[EVALUATION_RUN]} leaves them out",
         )
     unknown = _without_license(folder)
@@ -129,7 +129,7 @@ def _metas(folder: Path) -> Iterator[SampleMeta]:
 
 
 def _benchmarks(folder: Path) -> Counter[str]:
-    return Counter(name for meta in _metas(folder) if (name := benchmark_of(meta)) is not None)
+    return Counter(name for meta in _metas(folder) if (name := benchmark_of(meta)))
 
 
 def _without_license(folder: Path) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builder.audit.benchmarks import EVALUATION_RUN
+from builder.audit.notes import EVALUATION_RUN
 from builder.brief import brief
 from builder.options import check_values, refusing_unknown
 from builder.output.manifest import MANIFEST

@@ -1,30 +1,35 @@
-"""Says what to do first with a dataset: findings, each with its remedies and their prices.
+"""Says in four lines what a dataset is, and what would better it; summary, report, card show them.
 
-The report, the viewer and the summary of a build show the same judgements and the same advice.
+A number that is shown twice comes from the same count. A price was computed, or there is none. What
+no option remedies is no advice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from builder.audit.benchmarks import EVALUATION_RUN
-from builder.audit.result import Audit, AuditFacts, AuditFinding, GateAction
-from builder.audit.unread import UNMAPPED
-from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, is_loss, meaning
-from builder.ledger import Ledger
+from builder.audit.counts import SUPPLIABLE, Counts
+from builder.audit.notes import EVALUATION_RUN, UNMAPPED
+from builder.audit.result import Audit, AuditFinding, GateAction
+from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
+from builder.ledger import Ledger, ranked
+from builder.normalize.captured import definitions_command, definitions_file
 from builder.normalize.remedies import JOINED, recovery
+from builder.normalize.targets import LOST
 from builder.output.manifest import Manifest
-from builder.report.context_advice import of_context
-from builder.report.html import shorten
-from builder.report.judgement import Judgement, judgements
-from builder.report.model_advice import of_model
-from builder.report.remedy import Advice, Remedy
-from builder.report.survey import Survey, with_contexts
-from builder.text import counted, number, percent
+from builder.qwen3.parity import MODES
+from builder.qwen3.style import SPECIFIED, Thoughts
+from builder.qwen3.templates import TEMPLATES, Template
+from builder.text import counted, number, percent, shorten
 from builder.trainers import LONG
+from builder.verify.options import mode_named
 
+SHOWN = 3
+"""Advice that is shown first."""
+_INSTRUCT = "--tokenizer Qwen/Qwen3-4B-Instruct-2507"
 _BENCHMARKS = AUDIT_OPTIONS[EVALUATION_RUN]
 _REMEDIES = {
     **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
@@ -37,17 +42,173 @@ _OF_A_MERGE = ("`audit.near_duplicates", "`select.", "Remove the samples", "Run 
 """Beginnings of the remedies that apply to a merged dataset itself."""
 _STOPPED = (("denied", "refused by the user or a policy"), ("interrupted", "interrupted"))
 """Failures of calls that are no fault of the tool, with words for them."""
+_THINKING = 0.1
+"""The share of turns with thoughts from which on training them is advised."""
+_WORDS = {"system": "prompt", "reminders": "reminders of the agent program"}
+"""Words for codes of what a context lacks; the others are words themselves."""
+_CHOSEN = {"near_duplicate": "near duplicates", "no_thought": "without a thought"}
+_OPTIONS = {"tools": "--tools", "system": "--system"}
+_NAMES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A line on a dataset: how much of it is as it should be.
+
+    name   "text", "inference", "context" or "used"
+    text   the line in words
+    count  of `whole` samples, trained turns or conversations, those that are as they should be
+    """
+
+    name: str
+    text: str
+    count: int
+    whole: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Returns whether nothing is missing."""
+        return self.count >= self.whole
+
+    @property
+    def is_wrong(self) -> bool:
+        """Returns whether the data are wrong, and not only less than they could be."""
+        return self.name == "text" and not self.is_complete
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What can be done: code is between backticks, and `commands` are ready to paste.
+
+    `price` is what it costs, or "".
+    """
+
+    text: str
+    price: str = ""
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A finding in a line, the share of the dataset that it affects, and what can be done.
+
+    `remedies` begin with the best. `detail` has more on the finding, or "". `severity` is how much
+    the finding changes what a model learns where it occurs: from 0, nothing, to 1, all of it; 2 is
+    for what must not be trained at all.
+    """
+
+    share: float
+    finding: str
+    remedies: tuple[Remedy, ...]
+    detail: str = ""
+    severity: float = 1.0
+
+    @property
+    def effect(self) -> float:
+        """Returns by what advice is ranked: the share times the severity."""
+        return self.share * self.severity
 
 
 def judge(
-    surveyed: Survey, manifest: Manifest, audit: Audit | None
+    counts: Counts, manifest: Manifest, audit: Audit | None
 ) -> tuple[list[Judgement], list[Advice]]:
-    """Returns the judgements on a dataset, and the advice, that of the largest effect first."""
-    surveyed = with_contexts(surveyed, manifest)
-    advised = sorted(advice(surveyed, manifest, audit), key=lambda item: -item.effect)
+    """Returns the lines on a dataset, and the advice, that of the largest effect first."""
+    counts = counts.with_contexts(manifest)
+    advised = sorted(advice(counts, manifest, audit), key=lambda item: -item.effect)
     if manifest.merged:
         advised = [_of_the_parts(item) for item in advised]
-    return list(judgements(surveyed, manifest)), advised
+    return list(judgements(counts, manifest)), advised
+
+
+# -- the four lines --------------------------------------------------------------------------------
+
+
+def judgements(counts: Counts, manifest: Manifest) -> Iterator[Judgement]:
+    """Yields the lines that can be stated: text, inference, context, used."""
+    is_verified = bool(manifest.tokenizer.template_sha256)
+    text = "every sample verified byte for byte" if is_verified else "not verified"
+    yield Judgement("text", text, counts.samples if is_verified else 0, max(counts.samples, 1))
+    mode = mode_named(manifest.mode)
+    if counts.turns and mode in counts.parity:
+        match = counts.parity[mode]
+        text = f"{number(match)} of {number(counts.turns)} trained turns match {mode} inference"
+        yield Judgement("inference", text, match, counts.turns)
+    if counts.context.total():
+        yield _context(counts)
+    if manifest.ledger is not None:
+        yield from _used(manifest.ledger)
+
+
+def _context(counts: Counts) -> Judgement:
+    turns, partial = counts.context.total(), counts.context["partial"]
+    lacking, supplied = _lacking(counts), min(counts.completed, partial)
+    complete = turns - partial + supplied
+    parts = [f"{number(complete)} of {number(turns)} complete"]
+    if supplied:
+        parts[0] += f", {number(supplied)} with what you supplied"
+    if lacking:
+        parts.append(f"{number(lacking)} lack the {_named(_suppliable(counts))}")
+    if others := turns - complete - lacking:
+        codes = [code for code, _ in ranked(counts.missing) if code not in SUPPLIABLE]
+        named = _named(codes[:3]) if codes else "something"
+        parts.append(f"{number(others)} lack what these logs do not hold ({named})")
+    if changed := counts.changes["other_version"]:
+        parts.append(f"{counted(changed, 'sample')} with tools of another version")
+    return Judgement("context", "; ".join(parts), complete, turns)
+
+
+def _lacking(counts: Counts) -> int:
+    """Returns the trained turns that lack what the user can still supply."""
+    return min(counts.lacking, counts.context["partial"])
+
+
+def _suppliable(counts: Counts) -> list[str]:
+    missing = counts.missing - counts.supplied
+    return [name for name in SUPPLIABLE[::-1] if missing[name]] or [*SUPPLIABLE[::-1]]
+
+
+def _named(codes: Sequence[str]) -> str:
+    """Returns codes of what a context lacks in words."""
+    words = [_WORDS.get(code) or shorten(code.replace("_", " "), 30) for code in codes]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _used(ledger: Ledger) -> Iterator[Judgement]:
+    """Judges what was used of what could be trained; what was left out on request is named."""
+    lost, rejected = ledger.conversations_lost.total(), ledger.conversations_rejected
+    left_out = sum(count for code, count in rejected.items() if is_on_request(code))
+    wanted = ledger.built + ledger.duplicates + left_out + lost
+    if not wanted:
+        return
+    text = f"{number(wanted - lost)} of {counted(wanted, 'conversation')}"
+    if ledger.calls_logged:
+        text += f", {number(ledger.calls_kept)} of {counted(ledger.calls_logged, 'call')}"
+    chosen = [
+        f"{_CHOSEN.get(code, code.replace('_', ' '))} {number(count)}"
+        for code, count in ranked(rejected | ledger.samples_left_out)  # the larger of both
+        if count and is_on_request(code)
+    ]
+    if chosen:
+        text += f"; left out on request: {', '.join(chosen)}"
+    yield Judgement("used", text, wanted - lost, wanted)
+
+
+# -- advice ----------------------------------------------------------------------------------------
+
+
+def advice(counts: Counts, manifest: Manifest, audit: Audit | None) -> Iterator[Advice]:
+    """Yields everything that has a remedy, unordered."""
+    for name, found in groupby(audit.findings if audit else (), key=lambda one: one.audit):
+        yield from _of_findings(name, [*found], counts.samples, manifest)
+    if manifest.ledger is not None:
+        yield from _recoverable(manifest.ledger)
+    yield from _matching(counts, manifest)
+    yield from _thoughts(counts, manifest)
+    yield from _unwritable(counts, manifest)
+    yield from _incomplete(counts, manifest, audit.inferred if audit else {})
+    yield from _gaps(counts)
+    yield from _refused(counts)
+    yield from _lengths(counts, manifest)
 
 
 def _of_the_parts(advised: Advice) -> Advice:
@@ -59,98 +220,6 @@ def _of_the_parts(advised: Advice) -> Advice:
         for remedy in advised.remedies
     ]
     return replace(advised, remedies=tuple(remedies))
-
-
-def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterator[Advice]:
-    """Yields everything that has a remedy, unordered."""
-    findings = audit.findings if audit is not None else ()
-    for name, found in groupby(findings, key=lambda finding: finding.audit):
-        yield from _of_findings(name, [*found], surveyed.samples, manifest)
-    if manifest.ledger is not None:
-        yield from _recoverable(manifest.ledger)
-    facts = audit.facts if audit is not None else AuditFacts()
-    yield from of_model(surveyed, manifest, facts)
-    yield from of_context(surveyed, facts.inferred_tools, given=manifest.has_given_tools)
-    yield from _refused(surveyed)
-    yield from _long(surveyed, manifest)
-    yield from _windows(surveyed, manifest)
-
-
-def _recoverable(ledger: Ledger) -> Iterator[Advice]:
-    for code in ledger.recoverable:
-        count, option = recovery(ledger, code)
-        if not count or not is_loss(code):  # else it was asked for
-            continue
-        lost = f"{counted(ledger.conversations_rejected[code], 'conversation')} rejected"
-        kept = counted(count, "conversation")
-        options = JOINED.join(f"`{part}`" for part in option.split(JOINED))
-        yield Advice(
-            count / max(ledger.found, 1),
-            f"{lost} ({shorten(code, 40)}): {meaning(code) or code}.",
-            (Remedy(f"{options} keeps {kept}"),),
-            severity=0.5,
-        )
-
-
-def _refused(surveyed: Survey) -> Iterator[Advice]:
-    counts = [(surveyed.failed[code], what) for code, what in _STOPPED]
-    turns = sum(count for count, _ in counts)  # a turn with both counts twice: it is rare
-    if not turns:
-        return
-    listed = " and ".join(f"{number(count)} {what}" for count, what in counts if count)
-    yield Advice(
-        min(turns / max(surveyed.turns, 1), 1.0),
-        f"{counted(turns, 'trained turn')} with calls that were not wanted ({listed}): the model"
-        " learns to make them.",
-        (
-            Remedy(
-                "`train: {denied: mask, interrupted: mask}`",
-                f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
-            ),
-            Remedy("`--preset agentic` does so too, for whole sessions"),
-        ),
-    )
-
-
-def _windows(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
-    if surveyed.windows:
-        most = manifest.max_tokens or LONG
-        yield Advice(
-            surveyed.window_turns / max(surveyed.turns, 1),
-            f"{counted(surveyed.windows, 'sample')} with"
-            f" {counted(surveyed.window_turns, 'trained turn')} lack earlier turns, left out for"
-            " the length.",
-            (Remedy(f"`limits.max_tokens: {2 * most}`", "fewer but longer samples"),),
-            "The model answered with these turns in its context.",
-            severity=0.3,
-        )
-
-
-def _long(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
-    if not surveyed.has_tokens:
-        return
-    beyond = sum(count for tokens, count in surveyed.lengths.items() if tokens > LONG)
-    if beyond:
-        tokens = sum(tokens * count for tokens, count in surveyed.lengths.items() if tokens > LONG)
-        share = tokens / max(surveyed.tokens, 1)
-        more = sum((tokens - 1) // LONG * count for tokens, count in surveyed.lengths.items())
-        yield Advice(
-            surveyed.long_turns / max(surveyed.turns, 1),
-            f"{counted(beyond, 'sample')} ({percent(share)} of the tokens) longer than"
-            f" {number(LONG)} tokens: trainers cut them, or run out of memory.",
-            (
-                Remedy(
-                    f"`limits: {{max_tokens: {LONG}, too_long: split}}`",
-                    f"at least {counted(more, 'sample')} more, {_lacking_in_windows(manifest)}",
-                ),
-            ),
-            severity=0.6,
-        )
-
-
-def _lacking_in_windows(manifest: Manifest) -> str:
-    begin = "beginning" if manifest.unit == "conversation" else "first message"
-    return f"which repeat the {begin} and lack the turns after it"
 
 
 def _of_findings(
@@ -181,3 +250,292 @@ def _of_findings(
         is_dropped = most.code in (EVALUATION_RUN, "near_duplicate")
         price = f"up to {counted(most.samples, 'sample')} fewer" if is_dropped else ""
         yield Advice(share, f"{text}.", (Remedy(option, price),), severity=severity)
+
+
+def _recoverable(ledger: Ledger) -> Iterator[Advice]:
+    for code in ledger.recoverable:
+        count, option = recovery(ledger, code)
+        if not count or not is_loss(code):  # else it was asked for
+            continue
+        lost = f"{counted(ledger.conversations_rejected[code], 'conversation')} rejected"
+        options = JOINED.join(f"`{part}`" for part in option.split(JOINED))
+        yield Advice(
+            count / max(ledger.found, 1),
+            f"{lost} ({shorten(code, 40)}): {meaning(code) or code}.",
+            (Remedy(f"{options} keeps {counted(count, 'conversation')}"),),
+            severity=0.5,
+        )
+
+
+def _known(manifest: Manifest) -> Template | None:
+    return TEMPLATES.get(manifest.tokenizer.template_sha256)
+
+
+def _times(tokens: int, counts: Counts) -> str:
+    """Returns the price of a dataset of so many tokens; "" if it is no larger than this one."""
+    times = tokens / counts.tokens if counts.tokens else 0
+    return f"about {times:.1f} times the tokens" if times > 1 else ""
+
+
+def _matching(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
+    mode, known = mode_named(manifest.mode), _known(manifest)
+    if not counts.turns or mode not in counts.parity or counts.parity[mode] >= counts.turns:
+        return
+    differing = counts.turns - counts.parity[mode]
+    model = manifest.tokenizer.template_name or manifest.tokenizer.name or "the model"
+    shows = known.style.thoughts if known is not None else None
+    detail = f"At inference, {model} sees other bytes before these turns."
+    if shows is Thoughts.hybrid and mode == "non-thinking":
+        detail = (
+            "At inference, the template writes an empty think block before every answer; in a"
+            " sample, only before the last one."
+        )
+    verb = "does" if differing == 1 else "do"
+    finding = (
+        f"{number(differing)} of {counted(counts.turns, 'trained turn')} {verb} not match"
+        f" {mode} inference: in use, the model may act otherwise."
+    )
+    # QwQ thinks, and its samples have no thoughts.
+    never = shows in (Thoughts.last, Thoughts.dropped)
+    if never and not any(counts.parity.values()):
+        finding = (
+            f"No trained turn matches inference: {model} begins every answer with a thought, but"
+            " its template takes thoughts out of the history, so its samples have none."
+        )
+    # The other model writes all else as this one.
+    is_alike = known is not None and (
+        known.style == SPECIFIED or (never and known.style.is_specified)
+    )
+    if remedies := tuple(_matching_more(counts, manifest, mode, is_alike=is_alike)):
+        yield Advice(differing / counts.turns, finding, remedies, detail)
+
+
+def _matching_more(
+    counts: Counts, manifest: Manifest, mode: str, *, is_alike: bool
+) -> Iterator[Remedy]:
+    """Yields what makes more turns match inference, that with the fewest tokens first.
+
+    Without thoughts to train, a model without thoughts is before a mode in which it would think.
+    """
+    known = _known(manifest)
+    has_thoughts = bool(counts.by_field.get("reasoning", Counter[str]())["kept"])
+    modes = []
+    for other in MODES:  # the bytes of the data stay the same
+        if (count := counts.parity[other]) > counts.parity[mode]:
+            matching = "all" if count == counts.turns else number(count)
+            silent = other == "thinking" and not has_thoughts
+            text = (
+                f"Run the model in {other} mode, where {matching} match; this changes how the model"
+                f" is run, not the data: `verify.mode: {other}`"
+            )
+            price = "no more tokens" + (", but it answers without thinking" if silent else "")
+            modes.append(Remedy(text, price))
+    text = f"Train a model whose template has no thoughts (`{_INSTRUCT}`)"
+    without = [Remedy(text, "no more tokens, another model")] if is_alike else []
+    yield from (*modes, *without) if has_thoughts else (*without, *modes)
+    # A smaller unit ends samples at more turns: futile if no turn matches where samples end now,
+    # or if the others have thoughts, which the prompt of this mode excludes.
+    thoughts = counts.thinking if mode == "non-thinking" else 0
+    if not 0 < counts.parity[mode] < counts.turns - thoughts:
+        return
+    by_query = known is not None and known.style.thoughts is Thoughts.current
+    if manifest.unit == "conversation" and by_query:
+        text = "Write a sample for each question (`normalize.unit: query`)"
+        yield Remedy(text, _times(counts.query_tokens, counts))
+    if manifest.unit != "turn":
+        text = "Write a sample for each turn (`normalize.unit: turn`)"
+        yield Remedy(text, _times(counts.turn_tokens, counts))
+
+
+def _thoughts(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
+    """Yields thoughts that were left out and could be trained, and turns without one."""
+    turns, dropped, known = counts.turns, counts.changes["reasoning_dropped"], _known(manifest)
+    shows = known.style.thoughts if known is not None else Thoughts.hybrid
+    remedies: tuple[Remedy, ...] = ()
+    if not shows.has_blocks:
+        pass
+    elif shows is Thoughts.every or manifest.unit in ("query", "turn"):
+        if manifest.reasoning != "keep":
+            remedies = (Remedy("`normalize.reasoning: keep`", "the tokens of the thoughts"),)
+    else:
+        times = _times(counts.query_tokens, counts)
+        remedies = (
+            Remedy("A sample for each question, trained where it has a thought:"
+                   " `--preset sft-thinking`"),
+            Remedy("The same with all its turns: `normalize.reasoning: keep` and"
+                   " `normalize.unit: query`",
+                   f"{times}, and those of the thoughts" if times else ""),
+        )  # fmt: skip
+    share = min(dropped / max(turns, 1), 1.0)
+    if share >= _THINKING and remedies:
+        text = f"{counted(dropped, 'thought')} left out: the model learns to answer without."
+        yield Advice(share, text, remedies, severity=0.6)
+    if 0 < counts.thinking < turns:
+        mask = Remedy(
+            "Train only these: `train.no_thought: mask`",
+            f"{counted(turns - counts.thinking, 'trained turn')} fewer; they stay as context",
+        )
+        plain = Remedy("Train answers without thoughts: `--preset sft`", "the thoughts")
+        verb = "has" if counts.thinking == 1 else "have"
+        text = (
+            f"{number(counts.thinking)} of {counted(turns, 'trained turn')} {verb} a thought; the"
+            " others teach to answer without one."
+        )
+        both = (plain, mask) if counts.thinking < _THINKING * turns else (mask, plain)
+        yield Advice((turns - counts.thinking) / turns, text, both, severity=0.5)
+
+
+def _unwritable(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
+    """Yields the turns that a target with XML calls cannot hold as they were made."""
+    lost = [(code, counts.changes[f"{UNTRAINED}{code}"]) for code in LOST]
+    turns = sum(count for _, count in lost)
+    if not turns:
+        return
+    target = manifest.tokenizer.template_name or "the target"
+    listed = ", ".join(f"{code} {number(count)}" for code, count in lost if count)
+    remedies = [Remedy(f"Train a model whose calls are JSON (`{_INSTRUCT}`)",
+                       "no more tokens, another model")]  # fmt: skip
+    if counts.changes[f"{UNTRAINED}xml_types"]:
+        remedies.insert(0, Remedy("Supply typed definitions (`--tools FILE`), for `xml_types`"))
+    text = (
+        f"{counted(turns, 'turn')} not trained: a server would read their calls, as {target} writes"
+        f" them, otherwise ({listed})."
+    )
+    detail = "docs/templates.md has the values that XML cannot hold."
+    yield Advice(turns / max(turns + counts.turns, 1), text, tuple(remedies), detail)
+
+
+def _incomplete(
+    counts: Counts, manifest: Manifest, inferred: Mapping[str, int]
+) -> Iterator[Advice]:
+    """Yields what the contexts lack and the user can supply."""
+    turns, lacking, names = counts.context.total(), _lacking(counts), _suppliable(counts)
+    others = counts.changes["other_version"]
+    given = manifest.has_given_tools
+    if turns and lacking:
+        finding = (
+            f"{number(lacking)} of {number(turns)} trained turns lack the {_named(names)} that"
+            " the model saw."
+        )
+        share, severity = lacking / turns, 1.0
+    elif others:
+        names = [*SUPPLIABLE[::-1]]
+        verb = "has" if others == 1 else "have"
+        finding = f"{counted(others, 'sample')} {verb} the prompt or tools of another version."
+        share, severity = others / max(counts.samples, 1), 0.5
+    else:
+        return
+    details = []
+    if inferred:
+        listed = ", ".join(
+            f"{shorten(name, 40)} {number(count)}" for name, count in ranked(inferred)[:_NAMES]
+        )
+        more = f" and {number(len(inferred) - _NAMES)} more" if len(inferred) > _NAMES else ""
+        tools = counted(len(inferred), "tool")
+        details.append(
+            f"The definitions of {tools} are inferred from the calls (samples: {listed}{more})."
+        )
+    if versions := _versions(counts):
+        details.append(f"These logs are of {versions}.")
+    remedies = tuple(_supplies(counts, names, by_version=given))
+    yield Advice(share, finding, remedies, " ".join(details), severity)
+
+
+def _versions(counts: Counts) -> str:
+    return "; ".join(
+        f"{name} {', '.join(version for version, _ in ranked(versions)[:_NAMES])}"
+        + (f" and {number(len(versions) - _NAMES)} more" if len(versions) > _NAMES else "")
+        for name, versions in sorted(counts.versions.items())
+    )
+
+
+def _supplies(counts: Counts, names: list[str], *, by_version: bool) -> Iterator[Remedy]:
+    """Yields how the user supplies what the logs lack, for the agent of most samples first."""
+    agents = sorted(counts.models.items(), key=lambda item: (-item[1].total(), item[0]))
+    is_known = False
+    if names == ["system"] and counts.supplied["tools"]:
+        agents = []  # a file that was captured has both
+    for agent, models in agents:
+        model = next((model for model, _ in ranked(models) if model), None)
+        versions = ranked(counts.versions.get(agent, Counter[str]())) if by_version else ()
+        version = versions[0][0] if versions else None
+        command = definitions_command(agent, model, version)
+        if command is not None:
+            file = definitions_file(agent, version)
+            options = " ".join(f"{_OPTIONS[name]} {file}" for name in names)
+            text = "Capture them, then add" if by_version else "Capture them, build with"
+            yield Remedy(f"{text} `{options}`", "", (command,))
+            is_known = True
+    if not is_known:
+        options = " ".join(f"{_OPTIONS[name]} FILE" for name in names)
+        yield Remedy(f"Supply them, and build with `{options}`")
+
+
+def _gaps(counts: Counts) -> Iterator[Advice]:
+    """Yields the samples with gaps that nobody can fill, where leaving them out leaves the most."""
+    if not counts.gap_samples or 2 * counts.gap_samples > counts.samples:
+        return
+    codes = [code for code, _ in ranked(counts.gaps)]
+    listed = ", ".join(f"{_named([code])} {number(counts.gaps[code])}" for code in codes[:4])
+    samples = counted(counts.gap_samples, "sample")
+    yield Advice(
+        counts.gap_turns / max(counts.turns, 1),
+        f"In {samples}, the model saw what the log does not hold ({listed}).",
+        (
+            Remedy(
+                f"`select.where: {{context.missing: {{not: [{', '.join(codes)}]}}}}` leaves them"
+                " out",
+                f"{samples} with {counted(counts.gap_turns, 'trained turn')}",
+            ),
+        ),
+        "A model trained on this learns to state what it cannot see.",
+        severity=0.7,
+    )
+
+
+def _refused(counts: Counts) -> Iterator[Advice]:
+    stopped = [(counts.failed[code], what) for code, what in _STOPPED]
+    turns = sum(count for count, _ in stopped)  # a turn with both counts twice: it is rare
+    if not turns:
+        return
+    listed = " and ".join(f"{number(count)} {what}" for count, what in stopped if count)
+    yield Advice(
+        min(turns / max(counts.turns, 1), 1.0),
+        f"{counted(turns, 'trained turn')} with calls that were not wanted ({listed}): the model"
+        " learns to make them.",
+        (
+            Remedy(
+                "`train: {denied: mask, interrupted: mask}`",
+                f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
+            ),
+            Remedy("`--preset agentic` does so too, for whole sessions"),
+        ),
+    )
+
+
+def _lengths(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
+    """Yields samples that trainers would cut, and those that were cut before."""
+    turns = max(counts.turns, 1)
+    if counts.windows:
+        most = manifest.max_tokens or LONG
+        text = (
+            f"{counted(counts.windows, 'sample')} with"
+            f" {counted(counts.window_turns, 'trained turn')} lack earlier turns, left out for"
+            " the length."
+        )
+        remedy = Remedy(f"`limits.max_tokens: {2 * most}`")
+        detail = "The model answered with these turns in its context."
+        yield Advice(counts.window_turns / turns, text, (remedy,), detail, severity=0.3)
+    longer = [tokens for tokens in counts.lengths if tokens > LONG] if counts.has_tokens else []
+    if longer:
+        share = percent(sum(longer) / max(counts.tokens, 1))
+        text = (
+            f"{counted(len(longer), 'sample')} ({share} of the tokens) longer than"
+            f" {number(LONG)} tokens: trainers cut them, or run out of memory."
+        )
+        begin = "beginning" if manifest.unit == "conversation" else "first message"
+        remedy = Remedy(
+            f"Windows that repeat the {begin} and lack the turns after it:"
+            f" `limits: {{max_tokens: {LONG}, too_long: split}}`"
+        )
+        yield Advice(counts.long_turns / turns, text, (remedy,), severity=0.6)

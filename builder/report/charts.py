@@ -1,18 +1,24 @@
 """Draws charts as SVG with a title and a description, each with a table of its numbers.
 
-The content-security policy forbids style attributes, so only SVG attributes position elements. A
-chart with text is drawn twice, wide and narrow, because scaled text would be illegible on a phone;
-the style sheet shows one of them.
+The content-security policy forbids style attributes, so only SVG attributes position elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
-from builder.audit.result import AuditTable, Histogram
-from builder.report.html import EMPTY, Html, escape_invisible, join, plain, shorten, tag, text
-from builder.text import number
+from builder.audit.counts import Counts
+from builder.audit.result import Audit, AuditTable, Histogram
+from builder.audit.tables import Row, histograms, tables
+from builder.qwen3.parts import PARTS
+from builder.report.html import EMPTY, Html, join, macro, plain, tag
+from builder.report.page import fit
+from builder.report.rendered import Rendered
+from builder.text import number, percent, shorten
+
+Chart = Histogram | AuditTable
 
 MAX_ROWS = 60
 """Rows of a table on the page; the rest is counted in a line."""
@@ -22,17 +28,67 @@ MAX_BINS = 64
 """Bins of a histogram; more are merged."""
 NAME = 72
 """Characters of a cell in a table."""
-
-Row = tuple[str | int | float | None, ...]
-
-_SHARED = 16
-"""Characters of a label of several marks, which must fit beside its line in a small chart."""
-
-_LETTER = 6.4
-"""Approximate width of a letter in a chart's units."""
+WIDTH = 340
+"""Width of a chart, which a phone shows unscaled."""
+_FIRST = ("tokens", "turns", "tools", "lengths")
+"""Keys of the charts on the first screen: lengths, turns, tools, tokens by part."""
+_FIRST_ROWS = 6
+_CHART_BYTES = 1_000_000
 
 
-def is_wide(item: Histogram | AuditTable) -> bool:
+# -- which charts --------------------------------------------------------------------------------
+
+
+def first_charts(counts: Counts, audit: Audit | None) -> Html:
+    """Returns the charts of the first screen, each small, with its numbers folded below it."""
+    items = {item.key: item for item in _all_charts(counts, audit)}
+    figures = [_small(items[key], counts.trained_share) for key in _FIRST if key in items]
+    return tag("div", *figures, class_="first-charts") if figures else EMPTY
+
+
+def other_charts(counts: Counts, audit: Audit | None) -> Html:
+    """Returns all other charts; those with a single value are one list at the end."""
+    figures = [item for item in _all_charts(counts, audit) if item.key not in _FIRST]
+    drawn = [item for item in figures if _values(item) > 1]
+    narrow = [item for item in drawn if not _is_wide(item)]
+    wide = [item for item in drawn if _is_wide(item)]
+    single = [_single(item) for item in figures if _values(item) == 1]
+    columns = tag("div", fit(_figure, narrow, _CHART_BYTES, "charts"), class_="charts")
+    listed = EMPTY
+    if single:
+        facts = macro("charts", "facts", pairs=single, style="facts broad")
+        listed = _section("single", "With one value", "", facts)
+    return join((columns, fit(_figure, wide, _CHART_BYTES, "tables"), listed))
+
+
+def _all_charts(counts: Counts, audit: Audit | None) -> list[Chart]:
+    """Returns the charts of the audit or the counts, behaviour first, tables without bars last."""
+    drawn: Iterable[Histogram] = audit.histograms if audit is not None else histograms(counts)
+    made: Iterable[AuditTable] = audit.tables if audit is not None else tables(counts)
+    filled = [table for table in made if any(any(row[1:]) for row in table.rows)]
+    patterns = [table for table in filled if table.key == "patterns"]
+    others = [table for table in filled if table.key != "patterns"]
+    drawn_first = sorted(others, key=lambda table: table.bars is None)
+    return [*patterns, *(item for item in drawn if any(item.counts)), *drawn_first]
+
+
+def _values(item: Chart) -> int:
+    """Returns the number of bins or rows that are not empty."""
+    return sum(map(bool, item.counts)) if isinstance(item, Histogram) else len(item.rows)
+
+
+def _single(item: Chart) -> tuple[str, str]:
+    """Returns (title, value) of a chart with one value."""
+    if isinstance(item, Histogram):
+        ((name, count),) = (pair for pair in bin_counts(item) if pair[1])
+        return item.title, f"{name} {item.unit}: {cell(count)} samples"
+    ((name, *values),) = item.rows
+    pairs = zip(item.columns[1:], values, strict=False)
+    counted = (f"{column} {cell(value)}" for column, value in pairs if column != "share")
+    return item.title, f"{cell(name)}: {', '.join(counted)}"
+
+
+def _is_wide(item: Chart) -> bool:
     """Returns whether a table needs the full width of the page, judging by its longest cells."""
     if not isinstance(item, AuditTable):
         return False
@@ -44,14 +100,36 @@ def is_wide(item: Histogram | AuditTable) -> bool:
     return sum(letters) + (14 if item.bars else 0) > 80 or max(letters[1:], default=0) > 30
 
 
-def figure(key: str, title: str, note: str, *content: Html) -> Html:
-    """Returns a section with a heading, a note, and charts or tables."""
-    heading = tag("h3", text(title), id=f"{key}-title")
-    caption = tag("p", text(note), class_="note") if note else EMPTY
-    return tag("section", heading, caption, *content, class_="figure", id=key)
+def _figure(item: Chart) -> Html:
+    if isinstance(item, Histogram):
+        return histogram_figure(item)
+    return _section(_anchor("table", item.key), item.title, item.note, table_html(item))
 
 
-def anchor(kind: str, key: str) -> str:
+def _small(item: Chart, trained: float | None) -> Html:
+    """Returns a chart for half a column."""
+    if isinstance(item, Histogram):
+        return histogram_figure(item)
+    if item.key == "lengths":
+        return dataset_shares(item, trained)
+    shown = (item.columns[0], item.bars, item.bad)
+    columns = [at for at, name in enumerate(item.columns) if name in shown]
+    rows = tuple(tuple(row[at] for at in columns) for row in item.rows[:_FIRST_ROWS])
+    heads = tuple(item.columns[at] for at in columns)
+    first = table_html(replace(item, columns=heads, rows=rows))
+    key = _anchor("table", item.key)
+    return _section(key, item.title, "", join((first, _numbers(item.note, table_html(item)))))
+
+
+def _section(key: str, title: str, note: str, content: Html) -> Html:
+    return macro("charts", "figure", key=key, title=title, note=note, content=content)
+
+
+def _numbers(note: str, table: Html) -> Html:
+    return macro("charts", "numbers", note=note, table=table)
+
+
+def _anchor(kind: str, key: str) -> str:
     """Returns a valid `id` for a key, which may contain anything."""
     kept = "".join(char if char.isascii() and char.isalnum() else "-" for char in key)
     return f"{kind}-{kept[:60]}"
@@ -60,100 +138,63 @@ def anchor(kind: str, key: str) -> str:
 # -- tables and bars ----------------------------------------------------------------------------
 
 
-def table_figure(table: AuditTable) -> Html:
-    """Returns a table as a section with a heading."""
-    return figure(anchor("table", table.key), table.title, table.note, table_html(table))
-
-
 def table_html(table: AuditTable) -> Html:
     """Returns a table with a bar next to each number of the drawn column.
 
     The first rows are visible, further ones after unfolding.
     """
-    first, more = table.rows[:OPEN_ROWS], table.rows[OPEN_ROWS:MAX_ROWS]
-    if len(more) < 4:
-        first, more = (*first, *more), ()
-    left = len(table.rows) - len(first) - len(more)
-    pieces = [_rows(table, first)]
-    lost = tag("p", text(f"and {number(left)} more, not on this page"), class_="note")
-    if more:
-        head = tag("summary", text(f"{number(len(table.rows) - len(first))} more"))
-        pieces.append(tag("details", head, _rows(table, more), lost if left else EMPTY))
-    return join(pieces)
-
-
-def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
     targets = dict(table.target)
     compares = len(table.rows) > 1 or bool(targets)
-    drawn = table.columns.index(table.bars) if compares and table.bars in table.columns else None
+    drawn = table.columns.index(table.bars) if compares and table.bars in table.columns else -1
     bad = table.columns.index(table.bad) if table.bad in table.columns else None
-    numeric = [_is_numeric(table, at) for at in range(len(table.columns))]
+    kinds = ["num" if _is_numeric(table, at) else "" for at in range(len(table.columns))]
     formats = [_percent if _is_share(table, at) else cell for at in range(len(table.columns))]
-    values = [_size(row[drawn]) for row in table.rows if drawn is not None and drawn < len(row)]
+    values = [_size(row[drawn]) for row in table.rows if 0 <= drawn < len(row)]
     most = max([*values, *targets.values(), 0.0]) or 1.0
-    head: list[Html] = []
+    heads: list[tuple[str, str]] = []
     for at, column in enumerate(table.columns):
-        head.append(tag("th", text(column), scope="col", class_=_kind(numeric[at])))
+        heads.append((column, kinds[at]))
         if at == drawn:
-            head += [tag("th", text("target"), scope="col", class_="num")] if targets else []
-            head.append(tag("td", class_="bar"))
-    body = []
-    for row in rows:
-        name = cell(row[0]) if row else ""
-        cells: list[Html] = []
+            heads += [("target", "num")] if targets else []
+            heads.append(("", "bar"))
+    lines: list[list[tuple[str, str]]] = []
+    for row in table.rows[:MAX_ROWS]:
+        cells: list[tuple[str, str]] = []
         for at, value in enumerate(row[: len(table.columns)]):
-            caption = text(shorten(formats[at](value), NAME))
-            if at == 0:
-                cells.append(tag("th", caption, scope="row", class_=_kind(numeric[at])))
-            else:
-                cells.append(tag("td", caption, class_=_kind(numeric[at])))
+            cells.append((shorten(formats[at](value), NAME), kinds[at]))
             if at == drawn:
-                goal = targets.get(name)
+                name, goal = cell(row[0]), targets.get(cell(row[0]))
                 wanted = "" if goal is None else formats[at](goal)
-                cells += [tag("td", text(wanted), class_="num")] if targets else []
+                cells += [(wanted, "num")] if targets else []
                 title = f"{name}: {formats[at](value)}" + (f", target {wanted}" if wanted else "")
                 wrong = _size(row[bad]) if bad is not None and bad < len(row) else 0.0
-                title += f", {_part(wrong, _size(value))} {table.bad}" if wrong else ""
-                cells.append(tag("td", _bar(title, _size(value), most, goal, wrong), class_="bar"))
-        body.append(tag("tr", *cells))
-    kind = "many" if len(table.columns) > 3 else None
-    drawn_table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body), class_=kind)
-    return tag("div", drawn_table, class_="scroll")
+                if wrong:
+                    share = 100 * wrong / (_size(value) or 1)
+                    title += f", {number(round(wrong))} ({share:.0f} %) {table.bad}"
+                cells.append((_bar(title, _size(value), most, goal, wrong), "bar"))
+        lines.append(cells)
+    open_rows = OPEN_ROWS if len(lines) >= OPEN_ROWS + 4 else len(lines)
+    return macro(
+        "charts", "table", heads=heads, lines=lines[:open_rows], more=lines[open_rows:],
+        left=len(table.rows) - len(lines), kind="many" if len(table.columns) > 3 else "",
+    )  # fmt: skip
 
 
-def _kind(is_number: bool) -> str | None:
-    return "num" if is_number else None
-
-
-def _part(part: float, whole: float) -> str:
-    return f"{number(round(part))} ({100 * part / (whole or 1):.0f} %)"
-
-
-def _bar(title: str, value: float, most: float, goal: float | None, bad: float = 0.0) -> Html:
+def _bar(title: str, value: float, most: float, goal: float | None, bad: float) -> Html:
     marks = [
         tag("title", plain(shorten(title, 2 * NAME))),
-        rect("fill", 0, 2, 100 * value / most, 8),
+        _rect("fill", 0, 2, 100 * value / most, 8),
     ]
     if bad:
-        marks.append(rect("bad", 0, 2, max(100 * min(bad, value) / most, 1.0), 8))
+        marks.append(_rect("bad", 0, 2, max(100 * min(bad, value) / most, 1.0), 8))
     if goal is not None:
-        goal_x = round(100 * goal / most, 2)
-        marks.append(
-            tag(
-                "line",
-                class_="goal",
-                x1=goal_x,
-                x2=goal_x,
-                y1=0,
-                y2=12,
-                vector_effect="non-scaling-stroke",
-            )
-        )
+        x = round(100 * goal / most, 2)
+        marks.append(tag("line", class_="goal", x1=x, x2=x, y1=0, y2=12,
+                         vector_effect="non-scaling-stroke"))  # fmt: skip
     return tag("svg", *marks, role="img", viewBox="0 0 100 12", preserveAspectRatio="none")
 
 
-def rect(kind: str, x: float, y: float, width: float, height: float) -> Html:
-    """Returns a rectangle of a class `kind`."""
+def _rect(kind: str, x: float, y: float, width: float, height: float) -> Html:
     return tag(
         "rect", class_=kind, x=round(x, 2), y=round(y, 2), width=round(max(width, 0), 2),
         height=round(max(height, 0), 2),
@@ -191,31 +232,21 @@ def _is_numeric(table: AuditTable, column: int) -> bool:
 # -- histograms ---------------------------------------------------------------------------------
 
 
-def histogram_figure(histogram: Histogram, *, is_small: bool = False) -> Html:
-    """Returns the histogram, wide and narrow, and a table of its numbers.
-
-    `is_small`: only narrow, with its notes among the numbers.
-    """
-    edges, counts = _merged(histogram)
-    key = anchor("chart", histogram.key)
-    if not counts or len(edges) != len(counts) + 1:
-        return figure(key, histogram.title, "nothing to count")
-    numbers = _every_row((histogram.unit, "samples"), bin_counts(histogram))
-    beyond = [f"{name} at {number(value)}" for name, value in histogram.marks if value > edges[-1]]
-    notes = [histogram.note] if histogram.note else []
-    notes += [f"Beyond the right edge: {', '.join(beyond)}."] if beyond else []
-    note = " ".join(notes)
-    narrow = _drawing(histogram, f"{key}-narrow", 310 if is_small else 340, "narrow")
-    if is_small:
-        return figure(key, histogram.title, "", narrow, folded_numbers(note, numbers))
-    wide = _drawing(histogram, f"{key}-wide", 600, "wide")
-    return figure(key, histogram.title, note, wide, narrow, folded_numbers("", numbers))
-
-
-def folded_numbers(note: str, numbers: Html) -> Html:
-    """Returns the numbers of a chart, which unfold, below a note about them."""
-    caption = tag("p", text(note), class_="note") if note else EMPTY
-    return tag("details", tag("summary", text("The numbers")), caption, numbers)
+def histogram_figure(histogram: Histogram) -> Html:
+    """Returns the histogram, its note in one line, and a table of its numbers, folded."""
+    key = _anchor("chart", histogram.key)
+    if not histogram.counts or len(histogram.edges) != len(histogram.counts) + 1:
+        return _section(key, histogram.title, "nothing to count", EMPTY)
+    drawn, height = _drawing(histogram, key, WIDTH)
+    svg = tag(
+        "svg", *drawn, role="img", class_="chart", viewBox=f"0 0 {WIDTH} {height:g}",
+        aria_labelledby=f"{key}-t {key}-d",
+    )  # fmt: skip
+    lines = [[(str(name), ""), (cell(count), "num")] for name, count in bin_counts(histogram)]
+    heads = [(histogram.unit, ""), ("samples", "num")]
+    rows = macro("charts", "rows", heads=heads, lines=lines, kind="numbers")
+    below = tag("p", plain(histogram.note), class_="note") if histogram.note else EMPTY
+    return _section(key, histogram.title, "", join((svg, below, _numbers("", rows))))
 
 
 def bin_counts(histogram: Histogram) -> tuple[Row, ...]:
@@ -234,14 +265,6 @@ def description(histogram: Histogram) -> str:
     return f"{drawn} {histogram.unit}; most of them, {number(most)}, at {peak}."
 
 
-def _drawing(histogram: Histogram, key: str, width: int, kind: str) -> Html:
-    drawn, height = histogram_drawing(histogram, key, width)
-    return tag(
-        "svg", *drawn, role="img", class_=f"chart {kind}", viewBox=f"0 0 {width} {height:g}",
-        aria_labelledby=f"{key}-t {key}-d",
-    )  # fmt: skip
-
-
 def _bins(edges: list[int]) -> list[str]:
     """Returns the name of each bin: `8 to 15`, for the last `16 and more`."""
     names = []
@@ -251,130 +274,162 @@ def _bins(edges: list[int]) -> list[str]:
     return names
 
 
-def _every_row(columns: Sequence[str], rows: Sequence[Row]) -> Html:
-    body = [
-        tag("tr", tag("th", text(cell(row[0])), scope="row"), tag("td", text(cell(row[1]))))
-        for row in rows
-    ]
-    head = tag("tr", *(tag("th", text(column), scope="col") for column in columns))
-    return tag("table", tag("thead", head), tag("tbody", *body), class_="numbers")
-
-
 def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
     """Returns edges and counts, with neighbouring bins merged to at most MAX_BINS."""
     step = -(-len(histogram.counts) // MAX_BINS) or 1
     counts = [sum(histogram.counts[at : at + step]) for at in range(0, len(histogram.counts), step)]
-    edges = list(histogram.edges[:-1:step]) + list(histogram.edges[-1:])
-    return edges, counts
+    return list(histogram.edges[:-1:step]) + list(histogram.edges[-1:]), counts
 
 
-def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[Html], float]:
+def _drawing(histogram: Histogram, key: str, width: int) -> tuple[list[Html], float]:
     """Returns the contents of an `svg` element and its height; `key` is the prefix of its ids."""
     edges, counts = _merged(histogram)
-    desc = description(histogram)
-    left, right, height = 8.0, width - 8.0, 150.0 if width > 400 else 105.0
-    marks = _marks(histogram, edges)
-    placed = _labels(marks, edges, left, right)
-    rows = 1 + max((row for *_, row in placed), default=-1)
-    top = 22.0 + 15 * rows
+    left, right, top = 8.0, width - 8.0, 22.0
+    height = 150.0 if width > 400 else 105.0
     most = max(counts) or 1
     step = (right - left) / len(counts)
-    title = tag("title", plain(histogram.title), id=f"{key}-t")
-    drawn = [title, tag("desc", plain(desc), id=f"{key}-d")]
+    drawn = [
+        tag("title", plain(histogram.title), id=f"{key}-t"),
+        tag("desc", plain(description(histogram)), id=f"{key}-d"),
+    ]
     for share in (0.5, 1.0):
         y = round(top + height * (1 - share), 2)
         drawn.append(tag("line", class_="grid", x1=left, x2=right, y1=y, y2=y))
-    drawn.append(label(left, top - 5, f"{number(most)} samples", "muted"))
-    names = _bins(edges)
-    for at, count in enumerate(counts):
+    drawn.append(_label(left, top - 5, f"{number(most)} samples", "muted"))
+    for at, (name, count) in enumerate(zip(_bins(edges), counts, strict=True)):
         tall = max(height * count / most, 1.5) if count else 0
-        caption = f"{names[at]} {histogram.unit}: {number(count)}"
-        bar = rect("fill", left + at * step + 0.5, top + height - tall, step - 1, tall)
-        drawn.append(tag("g", tag("title", plain(caption)), bar))
+        bar = _rect("fill", left + at * step + 0.5, top + height - tall, step - 1, tall)
+        drawn.append(
+            tag("g", tag("title", plain(f"{name} {histogram.unit}: {number(count)}")), bar)
+        )
     base = top + height
     drawn.append(tag("line", class_="axis", x1=left, x2=right, y1=base, y2=base))
-    drawn += _ticks(edges, left, right, base, 66)
-    drawn.append(label(right, base + 34, histogram.unit, "muted", "end"))
-    # labels after all lines, so that none is struck through
-    drawn += [
-        tag("line", class_="goal", x1=x, x2=x, y1=3 + 15 * row, y2=base)
-        for _, x, _, _, row in placed
-    ]
-    drawn += [
-        label(place, 12 + 15 * row, name, "mark", "end" if at_end else None)
-        for name, _, place, at_end, row in placed
-    ]
+    drawn += _ticks(edges, left, right, base)
+    drawn.append(_label(right, base + 34, histogram.unit, "muted", "end"))
     return drawn, base + 40
 
 
-def _marks(histogram: Histogram, edges: list[int]) -> list[tuple[str, int]]:
-    """Returns the marks within the edges; short names of the same value share a label."""
-    marks: list[tuple[str, int]] = []
-    for name, value in sorted(histogram.marks, key=lambda mark: mark[1]):
-        if not edges[0] <= value <= edges[-1]:
-            continue
-        joined = f"{marks[-1][0]}, {name}" if marks and marks[-1][1] == value else ""
-        if joined and len(joined) <= _SHARED:
-            marks[-1] = (joined, value)
-        else:
-            marks.append((name, value))
-    return marks
-
-
-def _labels(
-    marks: list[tuple[str, int]], edges: list[int], left: float, right: float
-) -> list[tuple[str, float, float, bool, int]]:
-    """Returns (label, x of the line, x of the label, label left of the line?, row) of each mark.
-
-    Labels that would overlap get rows of their own, and a line begins below the labels that it
-    would cross.
-    """
-    placed: list[tuple[str, float, float, bool, int]] = []
-    ends: list[float] = []
-    spans: list[tuple[float, float, int]] = []
-    for name, value in sorted(marks, key=lambda mark: mark[1]):
-        caption = shorten(escape_invisible(name), 30)
-        if not name[:1].isdigit():  # "8k" is a number already
-            caption += f" {number(value)}"
-        x = round(_position(value, edges, left, right), 2)
-        long = len(caption) * _LETTER
-        at_end = x + 4 + long > right
-        begin = x - 4 - long if at_end else x + 4
-        above = [row + 1 for start, end, row in spans if start < x < end]
-        rows = range(max(above, default=0), len(ends))
-        row = next((at for at in rows if ends[at] < begin - 6), max(len(ends), *above, 0))
-        ends[row : row + 1] = [begin + long]
-        spans.append((begin, begin + long, row))
-        placed.append((caption, x, x - 4 if at_end else x + 4, at_end, row))
-    return placed
-
-
-def _position(value: float, edges: list[int], left: float, right: float) -> float:
-    """Returns the x coordinate of a value; bins are drawn with equal width."""
+def _ticks(edges: list[int], left: float, right: float, base: float) -> list[Html]:
     step = (right - left) / (len(edges) - 1)
-    for at, (low, high) in enumerate(pairwise(edges)):
-        if value <= high:
-            return left + step * (at + (value - low) / ((high - low) or 1))
-    return right
-
-
-def _ticks(edges: list[int], left: float, right: float, base: float, apart: float) -> list[Html]:
-    step = (right - left) / (len(edges) - 1)
-    every = max(1, round(apart / step + 0.499))
     single = all(high - low == 1 for low, high in pairwise(edges))  # labelled at its centre
-    if single:
-        every = max(1, round(apart / 2 / step + 0.499))
+    every = max(1, round((33 if single else 66) / step + 0.499))
     drawn = []
     for at in range(0, len(edges) - single, every):
         x = round(left + (at + single / 2) * step, 2)
         anchored = "end" if x > right - 20 else "middle" if x > left + 20 else None
         drawn.append(tag("line", class_="axis", x1=x, x2=x, y1=base, y2=base + 4))
-        drawn.append(label(x, base + 17, number(edges[at]), "muted", anchored))
+        drawn.append(_label(x, base + 17, number(edges[at]), "muted", anchored))
     return drawn
 
 
-def label(x: float, y: float, caption: str, kind: str, anchored: str | None = None) -> Html:
-    """Returns text of a class `kind`; `anchored` is "middle", "end" or None for the start."""
+def _label(x: float, y: float, caption: str, kind: str, anchored: str | None = None) -> Html:
     return tag(
         "text", plain(caption), class_=kind, x=round(x, 2), y=round(y, 2), text_anchor=anchored
     )
+
+
+# -- tokens by part -----------------------------------------------------------------------------
+
+
+def share_bar(rendered: Rendered) -> Html:
+    """Returns a bar of the parts of a sample, and of its trained text, with their tokens."""
+    whole = max(len(rendered.text), 1)
+    spans = [
+        _rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)
+        for start, end in rendered.spans
+    ]
+    trained = rendered.trained
+    share = percent(trained / max(sum(rendered.parts.values()), 1))
+    caption = f"trained {number(trained)} ({share})" if trained else ""
+    label = "Tokens by part, and the places of the trained text in the sample"
+    return _shares(rendered.parts, spans, caption, label)
+
+
+def dataset_shares(table: AuditTable, trained: float | None) -> Html:
+    """Returns a bar of the parts of a whole dataset, from the table `lengths`, with its numbers.
+
+    `trained` is the share of the text that is trained, drawn below; None if it is not known.
+    """
+    sizes = {str(row[0]): int(_size(row[1])) for row in table.rows}
+    parts = {name: size for name in PARTS if (size := sizes.get(name, 0))}
+    key, numbers = _anchor("table", table.key), table_html(table)
+    if not parts:
+        return _section(key, table.title, table.note, numbers)
+    below = [_rect("is-trained", 0, 9, 100 * trained, 3)] if trained else []
+    caption = f"trained {percent(trained)}" if trained else ""
+    label = "Tokens of the dataset by part, and the share of the trained text below"
+    bar = _shares(parts, below, caption, label)
+    return _section(key, table.title, "", join((bar, _numbers(table.note, numbers))))
+
+
+def _shares(parts: Mapping[str, int], below: list[Html], caption: str, label: str) -> Html:
+    """Returns a bar of parts above what is trained, and their names with counts and shares."""
+    drawn, names, at = [], [], 0.0
+    for name, count in parts.items():
+        kind, wide = f"part-{PARTS.index(name)}", 100 * count / sum(parts.values())
+        words = f"{name} {number(count)} ({percent(wide / 100)})"
+        drawn.append(tag("g", tag("title", plain(words)), _rect(kind, at, 0, wide, 8)))
+        names.append(_key(kind, words))
+        at += wide
+    names += [_key("is-trained", caption)] if caption else []
+    bar = tag("svg", *drawn, *below, viewBox="0 0 100 12", preserveAspectRatio="none", role="img",
+              aria_label=label, class_="bar")  # fmt: skip
+    return tag("div", bar, tag("p", *names, class_="scroll"), class_="shares")
+
+
+def _key(kind: str, words: str) -> Html:
+    """Returns a name after a square in the colour of its part."""
+    square = tag("svg", _rect(kind, 0, 0, 10, 10), viewBox="0 0 10 10", aria_hidden="true")
+    return tag("span", square, plain(words))
+
+
+# -- files for the card -------------------------------------------------------------------------
+
+_STYLE = Html(
+    "<style>"
+    "text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b2027}"
+    ".muted{fill:#596472}.fill{fill:#2260a8}.paper{fill:#ffffff}"
+    ".grid{stroke:#dde1e7}.axis{stroke:#596472}"
+    "</style>"
+)
+"""The Hub shows pictures on a light or dark page, so each contains its styles and background."""
+_WIDE, _MARGIN, _ROW, _PICTURE_ROWS = 640, 12, 24, 24
+
+
+def picture(item: Chart) -> bytes | None:
+    """Returns a histogram, or the drawn column of a table as bars, as an SVG file for the card.
+
+    None if there is nothing to draw.
+    """
+    if isinstance(item, Histogram):
+        if not any(item.counts) or len(item.edges) != len(item.counts) + 1:
+            return None
+        return _file(*_drawing(item, "chart", _WIDE - 2 * _MARGIN))
+    if item.bars not in item.columns or not item.rows:
+        return None
+    column = item.columns.index(item.bars)
+    rows = [row for row in item.rows if len(row) > column][:_PICTURE_ROWS]
+    values = [_size(row[column]) for row in rows]
+    if not any(values):
+        return None
+    drawn = [tag("title", plain(item.title), id="chart-t")]
+    left, right = 220.0, _WIDE - 2 * _MARGIN - 70.0
+    for place, (row, value) in enumerate(zip(rows, values, strict=True)):
+        y = place * _ROW
+        caption = _percent(value) if item.bars == "share" else number(value)
+        wide = (right - left) * value / max(values)
+        drawn.append(_label(left - 10, y + 16, shorten(str(row[0]), 30), "name", "end"))
+        drawn.append(_rect("fill", left, y + 4, wide, _ROW - 8))
+        drawn.append(_label(left + wide + 6, y + 16, caption, "muted"))
+    return _file(drawn, len(rows) * _ROW)
+
+
+def _file(drawn: list[Html], height: float) -> bytes:
+    whole = height + 2 * _MARGIN
+    paper = tag("rect", class_="paper", width=_WIDE, height=f"{whole:g}", rx=6)
+    svg = tag(
+        "svg", _STYLE, paper, tag("g", *drawn, transform=f"translate({_MARGIN} {_MARGIN})"),
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDE} {whole:g}", width=_WIDE,
+        height=f"{whole:g}", role="img", aria_labelledby="chart-t",
+    )  # fmt: skip
+    return f"{svg}\n".encode()

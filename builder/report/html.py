@@ -7,13 +7,17 @@ codes, direction marks, zero-width characters, lone surrogates) are shown as esc
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from re import Pattern
-from typing import NewType
 
-from builder.text import escape_char, number
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-Html = NewType("Html", str)
+from builder.normalize.as_options import with_options
+from builder.text import escape_char, number, shorten
+
+Html = Markup
 
 EMPTY = Html("")
 
@@ -106,12 +110,6 @@ def marked(value: str, hits: Pattern[str] | None) -> Html:
     return join([*pieces, text(value[end:])])
 
 
-def shorten(value: str, limit: int) -> str:
-    """Returns the text on one line, cut to `limit` characters with an ellipsis."""
-    line = " ".join(value[: 4 * limit].split())
-    return line if len(line) <= limit and len(value) <= 4 * limit else f"{line[: limit - 1]}…"
-
-
 def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
     """Returns the text, or its two ends and how many characters are omitted between them.
 
@@ -131,37 +129,42 @@ def prose(words: str) -> Html:
     return join(tag("code", text(piece)) if at % 2 else text(piece) for at, piece in pieces)
 
 
-def statement(head: str, words: str, style: str | None = None) -> Html:
-    """Returns a paragraph with a head in bold, and text in which backticks mark code."""
-    return tag("p", tag("strong", text(head)), prose(words), class_=style)
-
-
-def facts_list(pairs: Iterable[tuple[str, str]], style: str = "facts", limit: int = 200) -> Html:
-    """Returns a list of the (name, value) pairs that have a value, or nothing."""
-    rows = [
-        tag("div", tag("dt", text(shorten(name, 60))), tag("dd", text(shorten(value, limit))))
-        for name, value in pairs
-        if value
-    ]
-    return tag("dl", *rows, class_=style) if rows else EMPTY
-
-
-def filter_form(items: str, label: str, *controls: Html) -> Html:
-    """Returns a form that filters the elements in the element `items`; the script unhides it."""
-    search = tag("input", type="search", name="text", autocomplete="off")
-    return tag(
-        "form",
-        tag("label", text("Search "), search),
-        *controls,
-        tag("output"),
-        class_="filters",
-        data_filters=items,
-        hidden="",
-        role="search",
-        aria_label=label,
-    )
-
-
 def omission(count: int, what: str = "characters") -> Html:
     """Returns the note that replaces an omitted part."""
     return tag("i", text(f"… {number(count)} {what} left out …"), class_="cut")
+
+
+@cache
+def _environment() -> Environment:
+    """Returns the templates; text in them is escaped, and invisible characters are shown."""
+    made = Environment(
+        loader=PackageLoader("builder.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_inert,
+    )
+    filters: dict[str, Callable[..., object]] = {
+        "text": text, "code": prose, "number": number, "shorten": shorten,
+        "options": with_options,
+    }  # fmt: skip
+    made.filters |= filters
+    return made
+
+
+def _inert(value: object) -> Html:
+    """Returns a value of a template, escaped for an element or an attribute."""
+    if isinstance(value, Markup):
+        return value
+    return Html(html.escape(escape_invisible("" if value is None else str(value))))
+
+
+def render(template: str, /, **values: object) -> Html:
+    """Returns what a template of this package makes of the values."""
+    return Html(_environment().get_template(f"{template}.html").render(values))
+
+
+def macro(template: str, name: str, /, **values: object) -> Html:
+    """Returns what a macro of a template makes of the values."""
+    return Html(getattr(_environment().get_template(f"{template}.html").module, name)(**values))

@@ -215,17 +215,3 @@ def tokens_html(rendered: Rendered, limits: Limits) -> Html:
 
 def _piece(token: str) -> str:
     return token.replace(" ", "·").replace("\n", "↵").replace("\t", "⇥") or "…"
-
-
-def legend() -> Html:
-    """Returns a legend of the marks."""
-    return tag(
-        "p",
-        tag("mark", text("trained text")),
-        text(" the loss is computed here · "),
-        tag("kbd", text("<|im_end|>")),
-        text(" a control token, one id · "),
-        tag("b", text("\\u202e"), class_="unseen"),
-        text(" an invisible character"),
-        class_="note legend",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
+from builder.codes import explain, meaning_of_change
 from builder.conversation import Json
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow
@@ -14,23 +15,17 @@ from builder.qwen3.parts import tokens_by_part
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.report.html import Html, cut, facts_list, join, shorten, tag, text
+from builder.report.charts import share_bar
+from builder.report.html import EMPTY, Html, cut, join, macro, tag, text
 from builder.report.inserted import words_of_person
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
-from builder.report.row_forms import conversion_html, fault_html
-from builder.report.shares import share_bar, turn_tokens
-from builder.report.turns import (
-    IN_A_LIST,
-    DisplayOptions,
-    as_written,
-    failures_of,
-    outline_html,
-    turns_html,
-)
+from builder.report.turns import IN_A_LIST, DisplayOptions, ShownTurns, as_written, failures_of
 from builder.sample import Sample
-from builder.text import number
+from builder.text import number, shorten
 from builder.verify.verifier import MAX_CHARS
 
+LEGEND = macro("sample", "legend")
+"""What the marks of a rendering mean."""
 _LIMITS = Limits()
 
 _SHOWN_FIRST = ("source", "record", "conversation", "model", "models", "format", "license")
@@ -139,67 +134,111 @@ def _body(
     limits: Limits,
     reading: DisplayOptions,
 ) -> Html:
-    parts = [conversion_html(picked.row)]
-    parts.insert(len(parts) if reading.outline else 0, _source(picked, is_folded=reading.outline))
+    parts = [_origin(picked), _conversion(picked.row)]
     if not isinstance(sample, Sample):
         row = cut(as_written(as_stored(picked.row)), limits.content)
         stored = tag("section", tag("pre", row, dir="auto", class_="rendered"), class_="raw")
-        return join((*parts, fault_html(picked.row), stored))
+        return join((*parts, _fault(picked.row), stored))
     trained = len(rendered.spans) if rendered is not None else 0
     failures = failures_of(sample, picked.row.failed_calls)
-    turns = turns_html(sample, trained, limits, reading, failures)
+    turns = ShownTurns(sample, trained, limits, reading, failures)
+    shown = EMPTY
+    if not reading.outline or (reading.rendered and reading.alongside is None):
+        shown = macro(
+            "sample", "rendered", note=note, count=rendered.count if rendered else 0,
+            text=rendered_html(rendered, limits) if rendered else EMPTY,
+            tokens=tokens_html(rendered, limits) if rendered else EMPTY,
+        )  # fmt: skip
     if not reading.outline:
-        text_side = tag("div", _rendered(rendered, note, limits))
-        conversation = tag("section", tag("h3", text("Conversation")), turns)
-        return join((*parts, tag("div", conversation, text_side, class_="sides")))
-    tokens, estimated = turn_tokens(sample, rendered, picked.row.meta.tokens)
+        return join((*parts, macro("sample", "sides", turns=turns.html(), text=shown)))
+    tokens, estimated = _turn_tokens(sample, rendered, picked.row.meta.tokens)
     if rendered is not None and rendered.parts:
         parts.append(share_bar(rendered))
-    outline = outline_html(sample, trained, limits, failures, tokens, estimated)
-    side = reading.alongside
-    if side is None and reading.rendered:
-        side = join((reading.above, _rendered(rendered, note, limits)))
-    scrolls = 0 if side is not None else None  # boxes that scroll must be reachable by keyboard
-    talk = tag("section", turns, aria_label="Conversation", class_="talk", tabindex=scrolls)
-    columns = [outline, talk]
-    if side is not None:
-        columns.append(tag("section", side, aria_label="Beside", class_="beside", tabindex=0))
-    style = "reading" if side is None else "reading split"
-    return join((*parts, tag("div", *columns, class_=style)))
+    outline = turns.outline(tokens, estimated=estimated)
+    beside = reading.alongside or (join((LEGEND, shown)) if shown else EMPTY)
+    talk = macro("sample", "reading", outline=outline, turns=turns.html(), beside=beside)
+    return join((*parts, talk))
 
 
-def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
-    """Returns the template's rendering with its tokens."""
-    parts = [tag("h3", text("Rendered text"))]
-    if note:
-        parts.append(tag("p", text(note), class_="note"))
-    if rendered is not None:
-        count = f" ({number(rendered.count)})" if rendered.count else ""
-        head = tag("summary", text(f"Token ids{count}"))
-        tokens = tag("details", head, tokens_html(rendered, limits))
-        parts += [rendered_html(rendered, limits), tokens]
-    return tag("section", *parts)
+def _turn_tokens(
+    sample: Sample, rendered: Rendered | None, tokens: int
+) -> tuple[tuple[int, ...], bool]:
+    """Returns the tokens of each message, and whether they are estimated from their characters.
 
+    They are exact where all tokens of the sample are known. Returns () if neither is possible.
+    """
+    if rendered is None or not (tokens or rendered.count):
+        return (), False
+    begins = [
+        start for start, end in rendered.control if rendered.text[start:end] == "<|im_start|>"
+    ]
+    roles = [role for role, _ in sample.messages]
+    if len(begins) == len(roles) + 1 and roles[0] != "system":
+        begins = begins[1:]  # the template wrote a system turn for the tools
+    if len(begins) != len(roles):
+        return (), False
+    ends = [*begins[1:], len(rendered.text)]
+    if len(rendered.tokens) == rendered.count:
+        counts = [0] * len(roles)
+        reached = 0
+        for _, _, (start, _) in rendered.tokens:
+            while reached < len(ends) - 1 and start >= ends[reached]:
+                reached += 1
+            counts[reached] += start >= begins[0]
+        return tuple(counts), False
+    per = (rendered.count or tokens) / max(len(rendered.text), 1)
+    return tuple(round((end - start) * per) for start, end in zip(begins, ends, strict=True)), True
+
+
+# -- origin ----------------------------------------------------------------------------------------
 
 _TITLES = {"parity": "match inference", "assistant_turns": "trained turns"}
 """What keys of meta/ are called on the pages, where it is not their name."""
+_FORMS = {
+    "messages-str": "its tool definitions were decoded from JSON text",
+    "tools-in-system": "its tool definitions were read from the system message",
+    "prompt-completion": "prompt and completion were joined",
+    "prompt-completion-text": "the rendered text was parsed",
+    "text": "the rendered text was parsed",
+}
+"""{form: how rows are converted without a reader}"""
 
 
-def _source(picked: Picked, *, is_folded: bool) -> Html:
-    """Returns the sample's origin and meta/ data; the raw record is named, not shown."""
+def _conversion(row: DatasetRow) -> Html:
+    """Returns how a row was converted, from which form and with which changes, or nothing."""
+    if row.converted is None:
+        return EMPTY
+    reading = row.reading
+    how = _FORMS.get(reading.form, "converted")
+    if reading.reader is not None:
+        how = f"converted by the reader `{reading.reader}`"
+    changes = "; ".join(
+        f"{meaning_of_change(code) or code} ({number(n)})"
+        for code, n in sorted(reading.changes.items())
+    )
+    return macro("sample", "conversion", form=reading.form, how=how, changes=changes)
+
+
+def _fault(row: DatasetRow) -> Html:
+    """Returns why a row is not a sample: the code of the problem, and the findings."""
+    reading = row.reading
+    assert not isinstance(reading.sample, Sample), "a row without a sample"
+    form = f" of the form `{reading.form}`" if reading.form else ""
+    faults = [shorten(finding.message, 400) for finding in reading.sample[:20]]
+    known = explain(reading.code)
+    return macro("sample", "fault", code=reading.code, form=form, faults=faults, known=known)
+
+
+def _origin(picked: Picked) -> Html:
+    """Returns the sample's origin and meta/ data, folded; the raw record is named, not shown."""
     meta, values = picked.row.meta, picked.row.meta_values
     pairs: list[tuple[str, str]] = [("row", f"#{picked.number} · {picked.where}")]
     names = [*_SHOWN_FIRST, *(name for name in values if name not in (*_SHOWN_FIRST, *_NOT_SHOWN))]
     stated = [(name, values[name]) for name in names[:47] if values.get(name) is not None]
     pairs += [(name, _display_text(value)) for name, value in stated]
-    titled = [(_TITLES.get(key, key.replace("_", " ")), value) for key, value in pairs]
-    facts = facts_list(titled, limit=300)
-    if not is_folded:
-        return facts
-    where = " · ".join(filter(None, (meta.source, meta.record)))
-    place = tag("span", text(f": {shorten(where or picked.where, 160)}"))
-    head = tag("summary", text("Origin and facts"), place)
-    return tag("details", head, facts, class_="facts-of")
+    titled = [(_TITLES.get(key, key.replace("_", " ")), value) for key, value in pairs if value]
+    where = " · ".join(filter(None, (meta.source, meta.record))) or picked.where
+    return macro("sample", "origin", place=where, pairs=titled)
 
 
 def _display_text(value: Json) -> str:

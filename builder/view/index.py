@@ -24,11 +24,11 @@ from builder.view.sample_facets import (
     ORDERS,
     SORTS,
     facet_value,
+    row_counts,
     sample_numbers,
     sample_values,
 )
 from builder.view.search import Row, RowTexts, TextScan, reject_texts, sample_texts
-from builder.view.tally import Tally, row_counts
 
 REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}
 
@@ -205,9 +205,8 @@ class SampleIndex(Index):
 
     def __init__(self, rows: Rows) -> None:
         columns = Columns([name for name in FACETS if name != "review"], NUMBERS)
-        self.tally = Tally()
         origin = IndexedRows(
-            partial(_index_samples, rows, self.tally),
+            partial(_index_samples, rows),
             partial(_scan_samples, rows),
             sample_texts,
             SORTS,
@@ -240,9 +239,7 @@ class RejectIndex(Index):
             columns.add({name: [text] for name, text in own.items() if text}, {})
 
 
-def _index_samples(
-    rows: Rows, tally: Tally, columns: Columns, is_closed: Callable[[], bool]
-) -> None:
+def _index_samples(rows: Rows, columns: Columns, is_closed: Callable[[], bool]) -> None:
     try:
         for at, opened in enumerate(rows.files):
             for number, row in enumerate(rows.rows(Address(at, 0))):
@@ -256,7 +253,6 @@ def _index_samples(
                     opened.converted.add(row.converted)
                 counts = row_counts(row)
                 columns.add(sample_values(row, counts), sample_numbers(row, counts))
-                tally.add(row, counts)
     finally:
         for opened in rows.files:
             opened.converted.finish()

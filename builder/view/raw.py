@@ -16,7 +16,7 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.paths import file_inside
 from builder.problem import Problem
-from builder.report.html import Html, cut, omission, tag, text
+from builder.report.html import EMPTY, Html, cut, macro, omission
 from builder.report.turns import indented
 from builder.sources.source import Source
 
@@ -118,17 +118,6 @@ def records_of_turns(
 
 def raw_html(records: list[Record] | None) -> Html:
     """Returns the records, each with its location."""
-    if not records:
-        message = "Not found in the logs, or in a place that the viewer cannot show."
-        return tag("p", text(message), class_="note")
-    items = [
-        tag(
-            "li",
-            tag("p", text(where), class_="role"),
-            tag("pre", cut(value, _CHARACTERS), dir="auto"),
-            id=f"record-{number}",
-        )
-        for number, (where, value) in enumerate(records[:MAX_RECORDS])
-    ]
-    more = [tag("li", omission(1, "record or more"))] if len(records) > MAX_RECORDS else []
-    return tag("ol", *items, *more, class_="turns")
+    shown = [(where, cut(value, _CHARACTERS)) for where, value in (records or ())[:MAX_RECORDS]]
+    more = omission(1, "record or more") if len(records or ()) > MAX_RECORDS else EMPTY
+    return macro("viewer", "records", found=shown, more=more)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,9 +22,6 @@ MAX_NOTE = 4_000
 ACCEPTED, REJECTED, UNDECIDED, NOTED = "accepted", "rejected", "undecided", "with a note"
 STATES = (ACCEPTED, REJECTED, UNDECIDED, NOTED)
 """The values of the facet "review"."""
-
-CSV_HEAD = ("id", "decision", "note", "row", "source", "record")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def review_path(dataset: Path) -> Path:
@@ -76,15 +71,15 @@ class ReviewFile:
             raise UsageError(message) from None
         return status.st_mtime_ns, status.st_size
 
-    def decide(self, sample: str, decision: Decision) -> None:
-        """Records a decision; an empty one is removed from the file.
+    def decide(self, made: Mapping[str, Decision]) -> None:
+        """Records decisions by the ids of their samples; an empty one is removed from the file.
 
         Raises UsageError if the file cannot be read or written.
         """
         lock = self.path.with_name(f".{self.path.name}.lock")
         with FileLock(lock, timeout=20), self._lock:
             self._read()
-            decisions = {**self._decisions, sample: decision}
+            decisions = {**self._decisions, **made}
             decisions = {name: item for name, item in decisions.items() if item != Decision()}
             write_whole(self.path, review_lines(decisions))
             self._stamp = self._status()
@@ -107,17 +102,3 @@ class ReviewFile:
             masks = (accepted, rejected, ~(accepted | rejected), noted)
             self._masks = (key, dict(zip(STATES, masks, strict=True)))
         return self._masks[1]
-
-
-def csv_bytes(rows: Iterator[tuple[str, Decision, str, str, str]]) -> bytes:
-    """Returns rows of (id, decision, location, source, record) as CSV in UTF-8.
-
-    An apostrophe precedes cells that a spreadsheet would execute as formulas.
-    """
-    made = io.StringIO()
-    writer = csv.writer(made, lineterminator="\r\n")
-    writer.writerow(CSV_HEAD)
-    for sample, item, *place in rows:
-        cells = (sample, item.decision, item.note, *place)
-        writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
-    return made.getvalue().encode("utf-8", "replace")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
+from builder.audit.failures import ERROR, is_error
 from builder.codes import meaning, meaning_of_change
 from builder.conversation import LEVEL_MEANINGS, LEVELS, Json
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import as_stored, characters, content, messages
-from builder.jsonio import dumps
-from builder.report.html import shorten
+from builder.jsonio import JsonFault, dumps, loads
+from builder.qwen3.render import RESPONSE_CLOSE, RESPONSE_OPEN
+from builder.readers.toolkit.narrow import as_str
 from builder.sample import Sample
-from builder.text import number
-from builder.view.tally import RowCounts
+from builder.text import number, shorten
 
 FACETS = MappingProxyType(
     {
@@ -182,3 +185,49 @@ def _outcome(value: Mapping[str, Json]) -> Iterator[str]:
             yield f"{key}: {item:.3g}" if isinstance(item, float) else f"{key}: {str(item)[:40]}"
         elif isinstance(item, str) and item:
             yield f"{key}: {item}"
+
+
+# -- what a row contains ---------------------------------------------------------------------------
+
+_CALL = re.compile(r'<tool_call>\s*(?:\{"name": ("(?:[^"\\]|\\.)*")|<function=([^<>\n]{1,400})>)')
+
+
+@dataclass(slots=True)
+class RowCounts:
+    """The assistant turns of a row, the names of the called tools, and how many calls failed."""
+
+    turns: int = 0
+    calls: list[str] = field(default_factory=list)
+    errors: int = 0
+
+
+def row_counts(row: DatasetRow) -> RowCounts:
+    """Counts a row, whatever it contains."""
+    logged = row.failed_calls
+    counts = RowCounts(errors=sum(failure == ERROR for failure in (logged or {}).values()))
+    for message in messages(content(row)):
+        role, written = message.get("role"), as_str(message.get("content"))
+        if role == "assistant":
+            counts.turns += 1
+            counts.calls += _calls(written) if "<tool_call>" in written else ()
+        elif role == "tool" or (role == "user" and written.startswith(RESPONSE_OPEN)):
+            counts.errors += sum(map(is_error, _responses(written) if logged is None else ()))
+    return counts
+
+
+def _calls(written: str) -> Iterator[str]:
+    for match in _CALL.finditer(written):
+        if match[2]:
+            yield match[2]
+            continue
+        try:
+            yield as_str(loads(match[1].encode("utf-8", "surrogatepass")))
+        except JsonFault:
+            continue
+
+
+def _responses(written: str) -> list[str]:
+    if not written.startswith(RESPONSE_OPEN):
+        return [written]
+    pieces = written.split(RESPONSE_OPEN)[1:]
+    return [piece.rpartition(RESPONSE_CLOSE)[0].strip("\n") for piece in pieces]

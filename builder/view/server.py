@@ -35,7 +35,6 @@ _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _FAILED = b"This page could not be made. This is a bug: please report the line on the terminal.\n"
 _FORM = "application/x-www-form-urlencoded"
-_KINDS = {"raw": _TEXT, "review.csv": "text/csv; charset=utf-8"}
 
 MAX_FORM = 64 << 10
 """Bytes of a form: enough for the longest note with every character percent-encoded."""
@@ -117,7 +116,6 @@ class _Handler(BaseHTTPRequestHandler):
             "overview": viewer.overview,
             "rejects": lambda: viewer.rejects(params),
             "reject": lambda: viewer.reject(params),
-            "review.csv": viewer.review_csv,
         }
         if name == "go":
             address = viewer.find(params.get("to", ""))
@@ -128,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             self._send(HTTPStatus.NOT_FOUND, viewer.not_found(), _HTML)
         else:
-            self._send(HTTPStatus.OK, body, _KINDS.get(name, _HTML))
+            self._send(HTTPStatus.OK, body, _TEXT if name == "raw" else _HTML)
 
     def _post(self, name: str, params: dict[str, str]) -> None:
         """Records a decision that a form of this server's own pages sent."""

@@ -31,11 +31,6 @@ class DatasetView:
         """Returns the address in one line."""
         return brief(self, url=self.url)
 
-    def review_csv(self) -> bytes:
-        """Returns the review as CSV, once all samples are indexed."""
-        self.viewer.index.wait()
-        return self.viewer.review_csv()
-
 
 @contextlib.contextmanager
 def serving(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from builder.audit.result import Audit, AuditFinding, GateAction
+from builder.audit.counts import Counts, count_dataset
+from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
+from builder.audit.tables import histograms, tables
 from builder.conversation import Json
 from builder.dataset.rejects import REJECTS
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
@@ -18,32 +19,32 @@ from builder.dataset.rows import DatasetRow
 from builder.dataset.store import Address, Rows, as_stored, content
 from builder.jsonio import dumps
 from builder.output.manifest import Manifest
+from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target, target_for
-from builder.report.html import EMPTY, Html, join, marked, prose, shorten, tag, text
-from builder.report.ledger_stages import ledger_counts
-from builder.report.overview import how_made, proof
+from builder.report.html import EMPTY, Html, join, macro, marked, tag, text
 from builder.report.page import page
-from builder.report.survey import Survey, survey, with_contexts
-from builder.report.verdict import first_screen
-from builder.text import number
+from builder.report.report import accounting, first_screen, how_made
+from builder.report.samples import request_of
+from builder.text import counted, number, shorten
 from builder.view.columns import ColumnView, Mask
 from builder.view.index import RejectIndex, Result, SampleIndex
-from builder.view.list_page import ListPage
+from builder.view.lists import ListPage, brief_source
 from builder.view.query import Query, whole_number
 from builder.view.reject_pages import reject_list, reject_page
-from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile, csv_bytes
+from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile
 from builder.view.sample_facets import (
     FACETS,
     ORDERS,
     SORTS,
     facet_meaning,
     id_digest,
+    row_counts,
     sample_id,
+    sample_numbers,
+    sample_values,
 )
 from builder.view.sample_page import SamplePage
-from builder.view.sample_table import TableRow, progress, sample_table
 from builder.view.search import sample_texts
-from builder.view.tally import Tally
 
 KEYS = (
     ("j or →", "next sample, or next row of a list"),
@@ -58,6 +59,9 @@ KEYS = (
 _AROUND = 90
 """Characters shown on either side of a search match."""
 _STATE_NAMES = {ACCEPT: ACCEPTED, REJECT: REJECTED, "": ""}
+_NUMBERS = {"length": "Tokens", "turns": "Turns", "calls": "Calls", "errors": "Errors"}
+_TEXTS = {"outcome": "Outcome", "context": "Context", "source": "Source", "model": "Model"}
+"""{column of the list: its title}"""
 
 
 class Viewer:
@@ -99,12 +103,8 @@ class Viewer:
         return target_for(self._tokenizer)
 
     @cached_property
-    def _counted(self) -> Survey:
-        """Returns the counts of the samples; those of the manifest for a file."""
-        if self._folder is not None:
-            return survey(str(self._folder))
-        stated = self.manifest.ledger
-        return Survey(samples=stated.samples if stated is not None else 0)
+    def _counts(self) -> Counts:
+        return count_dataset(str(self._folder or self.rows.files[0].file.path))
 
     # -- samples -----------------------------------------------------------------------------------
 
@@ -125,12 +125,52 @@ class Viewer:
         orders = {**ORDERS, "review": STATES}
         listed = ListPage("", "samples", query, result, FACETS, orders, SORTS, top, facet_meaning)
         page, numbers = listed.page(params)
-        items = [item for item in (self._item(each, query) for each in numbers) if item]
-        known = {name: column.names for name, column in result.view.facets.items()}
-        in_tokens = any(item.row.meta.tokens for item in items)
-        table = sample_table(items, query, known, in_tokens=in_tokens) if items else EMPTY
-        main = listed.html(page, table, _jump(), self._progress())
-        return self._page("Samples", main)
+        bulk = EMPTY
+        if query and len(result.numbers) > 1 and result.is_complete:
+            bulk = macro("viewer", "bulk", fields=query.fields, count=len(result.numbers))
+        jump = macro("viewer", "jump")
+        table = self._table(numbers, query, result.view) if numbers else EMPTY
+        return self._page("Samples", listed.html(page, table, jump, self._progress(), bulk))
+
+    def _table(self, numbers: list[int], query: Query, view: ColumnView) -> Html:
+        """Returns samples as a table, without the columns that are the same in all samples."""
+        sizes = [name for name in _NUMBERS if len(np.unique(view.numbers[name])) > 1]
+        texts = [name for name in _TEXTS if len(view.facets[name].names) > 1]
+        found = ((at, self.rows.locate(at)) for at in numbers)
+        rows = [(at, address, row) for at, address in found
+                if address is not None and (row := self._row(address)) is not None]  # fmt: skip
+        in_tokens = any(row.meta.tokens for *_, row in rows)
+        titles = {**_NUMBERS, **_TEXTS, "length": "Tokens" if in_tokens else "Characters"}
+        heads = []
+        for name in (*sizes, *texts):
+            first, second = (f"-{name}", name) if name in _NUMBERS else (name, f"-{name}")
+            wanted = query.sorted(second if query.sort == first else first)
+            order = "descending" if query.sort.startswith("-") else "ascending"
+            is_sorted = query.sort.removeprefix("-") == name
+            kind = "num" if name in _NUMBERS else ""
+            heads.append((titles[name], wanted.url(), kind, order if is_sorted else ""))
+        lines = []
+        for at, address, row in rows:
+            counts = row_counts(row)
+            measured, values = sample_numbers(row, counts), sample_values(row, counts)
+            cells = []
+            for name in sizes:
+                kind = "num error" if name == "errors" and measured[name] else "num"
+                cells.append((titles[name], number(measured[name]), "", kind))
+            for name in texts:
+                whole = ", ".join(values.get(name, ()))
+                brief = brief_source(whole) if name == "source" else shorten(whole, 60)
+                cells.append((titles[name], brief, whole if whole != brief else "", name))
+            fault = row.reading.code if row.foreign else ""
+            words = request_of(row)
+            decision = self.review.decisions.get(sample_id(row), Decision()).decision
+            lines.append({
+                "at": at, "address": query.url("row", at=address), "cells": cells, "fault": fault,
+                "title": shorten(words, 140) or ("(not a sample)" if fault else "(no request)"),
+                "whole": shorten(words, 1_200), "state": _STATE_NAMES[decision],
+                "excerpt": _excerpt(content(row), query),
+            })  # fmt: skip
+        return macro("viewer", "samples", heads=heads, rows=lines)
 
     def result(self, query: Query) -> Result:
         """Returns the rows that match a query."""
@@ -143,31 +183,16 @@ class Viewer:
         self.review.decisions  # noqa: B018 - updates `version` if the file changed
         return self.index.result(query, reviewed, self.review.version)
 
-    def _item(self, row_number: int, query: Query) -> TableRow | None:
-        address = self.rows.locate(row_number)
-        row = self._row(address) if address is not None else None
-        if address is None or row is None:
-            return None
-        decision = self.review.decisions.get(sample_id(row), Decision())
-        state = _STATE_NAMES[decision.decision]
-        return TableRow(row_number, address, row, state, _excerpt(content(row), query))
-
     def _progress(self) -> Html:
         """Returns how many samples are reviewed, where that is kept, and what to do with it."""
-        view, decisions = self.index.view, self.review.decisions
-        if not decisions:
-            words = "Nothing is reviewed yet: open a sample, and accept (key a) or reject (r) it."
-            return tag("p", text(words), class_="progress")
-        masks = self.review.masks(view)
-        decided = [(state, int(masks[state].sum())) for state in (ACCEPTED, REJECTED)]
-        shown = progress(decided, view.count, lambda state: Query().choosing("review", state).url())
+        view, decided = self.index.view, []
+        masks = self.review.masks(view) if self.review.decisions else {}
+        for state in (ACCEPTED, REJECTED) if masks else ():
+            url = Query().choosing("review", state).url()
+            decided.append((state, int(masks[state].sum()), url))
+        done, count = sum(samples for _, samples, _ in decided), max(view.count, 1)
         path = shlex.quote(str(self.review.path))
-        words = (
-            f"Kept in `{path}`. To leave out what you rejected, build again with"
-            f" `--review {path}`. The review "
-        )
-        csv = tag("a", text("as CSV"), href="review.csv")
-        return join((shown, tag("p", prose(words), csv, text("."), class_="progress")))
+        return macro("viewer", "progress", done=done, count=count, decided=decided, path=path)
 
     def sample(self, address: Address, params: Mapping[str, str]) -> bytes | None:
         """Returns the page of a sample, or None if there is no such row."""
@@ -181,15 +206,19 @@ class Viewer:
             row, address, row_number, query, params.get("side", ""), self.target, self.logs,
             self.review.decisions.get(sample_id(row), Decision()),
         )  # fmt: skip
-        steps = sample_page.steps(self.result(query), self.rows, len(self.review.decisions))
-        main = join((sample_page.html(steps), _jump()))
+        reviewed = len(self.review.decisions)
+        shown = sample_page.html(self.result(query), self.rows, reviewed)
+        main = join((shown, macro("viewer", "jump")))
         return self._page(f"Sample #{number(row_number)}", main)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
         """Records a decision; returns the URL to go to, or None for an invalid request.
 
-        Raises UsageError if the review cannot be written.
+        `all` decides on every sample of a query, if `count` is their number. Raises UsageError if
+        it is not, or if the review cannot be written.
         """
+        if given.get("all"):
+            return self._decide_all(given)
         address = Address.read(given.get("at", ""))
         row = self._row(address) if address is not None else None
         if address is None or row is None:
@@ -206,8 +235,28 @@ class Viewer:
         query = _query(given)
         after = self._after(address, query) if given.get("decision") in DECISIONS else None
         note = given.get("note", now.note).replace("\r\n", "\n").strip()[:MAX_NOTE]
-        self.review.decide(sample, Decision(wanted, note))
+        self.review.decide({sample: Decision(wanted, note)})
         return query.url("row", at=after or address, side=given.get("side", ""))
+
+    def _decide_all(self, given: Mapping[str, str]) -> str | None:
+        wanted, query = given.get("decision", ""), _query(given)
+        if wanted not in DECISIONS:
+            return None
+        result = self.result(query)
+        count = len(result.numbers)
+        if not result.is_complete or given["count"].strip().replace(",", "") != str(count):
+            raise UsageError(
+                f"{counted(count, 'sample')} match: type this number to {wanted} all of them"
+            )
+        known, made = self.review.decisions, {}
+        for at in result.numbers.tolist():
+            address = self.rows.locate(at)
+            row = self._row(address) if address is not None else None
+            if row is not None:
+                sample = sample_id(row)
+                made[sample] = Decision(wanted, known.get(sample, Decision()).note)
+        self.review.decide(made)
+        return query.url()
 
     def _after(self, address: Address, query: Query) -> Address | None:
         """Returns the address of the next sample of the result; None after the last."""
@@ -216,24 +265,6 @@ class Viewer:
         place = result.place(row_number) if row_number is not None else None
         after = result.at(place + 1) if place is not None else None
         return self.rows.locate(after) if after is not None else None
-
-    def review_csv(self) -> bytes:
-        """Returns every decision as a line of CSV, with the location of its sample if found."""
-        decisions = dict(self.review.decisions)
-        places: dict[str, tuple[str, str, str]] = {}
-        ids = self.index.view.numbers["id"]
-        wanted = np.array([id_digest(name) for name in decisions], dtype=np.uint64)
-        for at in np.flatnonzero(np.isin(ids, wanted)).tolist():
-            address = self.rows.locate(at)
-            row = self._row(address) if address is not None else None
-            if row is not None and sample_id(row) in decisions:
-                where = f"{row.file}:{row.number}"
-                source, record = row.meta.source, row.meta.record
-                places.setdefault(sample_id(row), (where, source, record))
-        return csv_bytes(
-            (name, item, *places.get(name, ("", "", "")))
-            for name, item in sorted(decisions.items())
-        )
 
     def raw(self, address: Address) -> bytes | None:
         """Returns the row as JSON, as stored in the file, or None."""
@@ -244,19 +275,30 @@ class Viewer:
 
     def overview(self) -> bytes:
         """Returns the first page of the report, counted at the first request."""
-        stated = self.manifest.ledger
-        ledger = ledger_counts(stated) if stated is not None else None
-        overview = with_contexts(self._counted, self.manifest)
-        audit = _audit_in(self.manifest, overview.samples, self.index.tally)
         main = join(
             (
                 tag("h2", text("Overview"), class_="unseen-title"),
-                first_screen(overview, ledger, self.manifest, audit),
+                first_screen(self._counts, self.manifest, self._audit()),
+                accounting(self.manifest.ledger),
                 tag("section", tag("h2", text("How it was made")), how_made(self.manifest)),
-                tag("section", tag("h2", text("Verified against")), proof(self.manifest)),
             )
         )
         return self._page("Overview", main)
+
+    def _audit(self) -> Audit:
+        """Returns the findings that the manifest lists, with charts of the counts and the index."""
+        view, audit = self.index.view, self.manifest.audit
+        called, _ = view.facets["tool"].top(np.ones(view.count, dtype=np.bool_), 50)
+        heads = ("tool", "samples")
+        by_tool = AuditTable("tools", "Samples by called tool", heads, tuple(called), "", "samples")
+        gates = {gate.value: gate for gate in GateAction}
+        findings = tuple(
+            AuditFinding(item.audit, item.code, item.message, item.count, item.samples,
+                         gates.get(item.gate, GateAction.report))
+            for item in (audit.findings if audit is not None else ())
+        )  # fmt: skip
+        made = (*tables(self._counts), by_tool)
+        return Audit(self._counts.samples, findings, made, histograms(self._counts))
 
     def rejects(self, params: Mapping[str, str]) -> bytes:
         """Returns a page of the list of matching rejects."""
@@ -279,7 +321,7 @@ class Viewer:
 
     def message(self, title: str, words: str) -> bytes:
         """Returns a page with a message."""
-        return self._page(title, join((_jump(), tag("p", text(words)))))
+        return self._page(title, join((macro("viewer", "jump"), tag("p", text(words)))))
 
     def not_found(self) -> bytes:
         """Returns the page for an unknown URL."""
@@ -319,27 +361,7 @@ class Viewer:
         links = [(".", "Samples"), ("rejects", "Rejects"), ("overview", "Overview")]
         if self.rejected is None:
             links.remove(("rejects", "Rejects"))
-        return page(shorten(name, 80), main, links, subtitle=title, viewer=True, keys=KEYS)
-
-
-def _audit_in(manifest: Manifest, samples: int, tally: Tally) -> Audit:
-    """Returns the findings that the manifest lists, with charts of the rows indexed so far."""
-    charts = Audit(samples, tables=tally.tables(), histograms=tally.histograms())
-    if manifest.audit is None:
-        return charts
-    gates = {gate.value: gate for gate in GateAction}
-    findings = tuple(
-        AuditFinding(
-            item.audit,
-            item.code,
-            item.message,
-            item.count,
-            item.samples,
-            gates.get(item.gate, GateAction.report),
-        )
-        for item in manifest.audit.findings
-    )
-    return replace(charts, findings=findings)
+        return page(shorten(name, 80), main, links, KEYS, subtitle=title, viewer=True)
 
 
 def _query(params: Mapping[str, str]) -> Query:
@@ -357,13 +379,5 @@ def _excerpt(value: Json, query: Query) -> Html:
             begin, end = max(match.start() - _AROUND, 0), match.end() + _AROUND
             excerpt = " ".join(words[begin:end].split())
             before, after = "…" if begin else "", "…" if end < len(words) else ""
-            return tag("p", text(before), marked(excerpt, pattern), text(after), class_="excerpt",
-                       dir="auto")  # fmt: skip
+            return join((text(before), marked(excerpt, pattern), text(after)))
     return EMPTY
-
-
-def _jump() -> Html:
-    field = tag("input", type="search", name="to", autocomplete="off")
-    label = tag("label", text("Go to a number, file:line, or id"), field)
-    button = tag("button", text("Go"), type="submit")
-    return tag("form", label, button, action="go", method="get", class_="filters")

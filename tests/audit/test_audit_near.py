@@ -156,5 +156,7 @@ def test_drop_leaves_out_all_but_one_and_reports_it(tmp_path, capsys, pooled_tas
     assert ledger["conversations"]["duplicates"] == 1
     capsys.readouterr()
     assert cli.main(["audit", str(out), "--fail-on", "duplicates"]) == 0
-    assert cli.main(["build", str(folder), "-c", str(config), "-o", str(tmp_path / "out3")]) == 0
+    assert (
+        cli.main(["build", str(folder), "-c", str(config), "-o", str(tmp_path / "o3"), "-v"]) == 0
+    )
     assert "audit.near_duplicates=report" in capsys.readouterr().out

@@ -163,26 +163,15 @@ def test_planted(tmp_path, code, capsys):
         assert secret not in printed.out
 
 
-def test_a_gate_passes_secrets_that_are_redacted(tmp_path):
+def test_gates_and_mistakes(tmp_path, capsys):
     path = write(tmp_path / "d.jsonl", [*CLEAN, PLANTED["redacted"]])
     assert cli.main(["audit", str(path), "--fail-on", "secrets", "--quiet"]) == 0
-
-
-def test_an_unknown_gate_is_the_users_mistake(tmp_path, capsys):
-    path = write(tmp_path / "d.jsonl", CLEAN)
     assert cli.main(["audit", str(path), "--fail-on", "secretz"]) == 2
     assert "no such audit or code, did you mean" in capsys.readouterr().err
     assert cli.main(["audit", str(tmp_path / "none.jsonl")]) == 2
-
-
-def test_no_samples_exit_1(tmp_path):
-    assert cli.main(["audit", str(write(tmp_path / "d.jsonl", [])), "--quiet"]) == 1
-
-
-def test_a_corrupt_file_is_one_clear_line(tmp_path, capsys):
-    path = tmp_path / "d.parquet"
-    path.write_bytes(b"PAR1 and no more")
-    assert cli.main(["audit", str(path)]) == 2
+    assert cli.main(["audit", str(write(tmp_path / "e.jsonl", [])), "--quiet"]) == 1
+    (tmp_path / "d.parquet").write_bytes(b"PAR1 and no more")
+    assert cli.main(["audit", str(tmp_path / "d.parquet")]) == 2
     assert "'d.parquet': cannot be read" in capsys.readouterr().err
 
 
@@ -231,14 +220,6 @@ def test_duplicates_across_splits(tmp_path):
     assert table(run(tmp_path), "duplicates").rows[0] == ("exact_duplicate", 1, 0, 1)
 
 
-def test_different_samples_are_not_duplicates(tmp_path):
-    shared = words(1, 20)
-    rows = [sample(("user", f"{shared} {words(n, 40)}"), ("assistant", "ok")) for n in range(60)]
-    assert not {"near_duplicate", "exact_duplicate"} & set(
-        found(run(write(tmp_path / "d.jsonl", rows)))
-    )
-
-
 def test_contamination(tmp_path):
     held = [{"question": words(1000 + n, 20), "answer": "short"} for n in range(10)]
     inside = words(1004, 20).split()
@@ -281,32 +262,33 @@ def test_lengths_and_trainers(tmp_path):
     assert {pick.reason: pick.row for pick in audited.picks}["longest"] == 6
 
 
-def test_tools_and_origins_of_a_built_folder(tmp_path):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "a.jsonl").write_text(row("hello there") + "{broken\n")
-    out = tmp_path / "out"
-    assert build(out, inputs=[folder]) == 0
-    audited = run(out)
-    assert audited.findings == ()
-    assert table(audited, "sources").rows[0][0] == "a.jsonl"
-    ((code, name, count),) = table(audited, "rejects").rows
-    assert (code, name, count) == ("bad_json", "openai-chat", 1)
-    assert table(audited, "patterns").rows[0][:2] == ("direct_answer", 1)
-    assert table(audited, "parity").rows[0][1:3] == (1, 1)
-
-
-def test_unused_tools_and_parameters(tmp_path):
-    other = {"type": "function", "function": {"name": "spare", "parameters": {}}}
-    turns = [
-        ("user", "q"),
-        ("assistant", call(path="a")),
-        ("user", response("x")),
-        ("assistant", "y"),
+def test_the_tables_of_a_built_folder(tmp_path):
+    answers = [
+        turn
+        for at, model in enumerate("ab")
+        for turn in (
+            {"role": "user", "content": f"Question {at}?"},
+            {"role": "assistant", "content": f"Answer {at}.", "model": model},
+        )
     ]
-    codes = found(run(write(tmp_path / "d.jsonl", [sample(*turns, tools=[TOOL, other])])))
-    assert "spare" in codes["tool_never_called"].message
-    assert "look.depth" in codes["parameter_never_used"].message
+    looked = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    called = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": "", "tool_calls": [looked]},
+        {"role": "tool", "tool_call_id": "c", "content": "seen"},
+        {"role": "assistant", "content": "I saw it."},
+    ]
+    log = write(tmp_path / "a.jsonl", [{"messages": answers}, {"messages": called}])
+    assert build(tmp_path / "out", inputs=[log]) == 0
+    audited = run(tmp_path / "out")
+    models = table(audited, "models")
+    assert [line[:2] for line in models.rows] == [("(not stated)", 1), ("a", 1), ("b", 1)]
+    assert models.note == "a sample of several models counts for each of them"
+    assert table(audited, "patterns").rows[0][:2] == ("direct_answer", 1)
+    assert table(audited, "parity").rows[0][1:3] == (4, 4)
+    tools = table(audited, "tools")
+    assert dict(zip(tools.columns, tools.rows[0], strict=True))["of these, inferred"] == 1
+    assert audited.inferred == {"look": 1}
 
 
 messages = st.lists(

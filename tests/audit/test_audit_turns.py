@@ -1,4 +1,4 @@
-"""The audit of turns: its cues agree with its patterns, and it detects scripts and languages."""
+"""The audit of turns: its cues agree with its patterns, and it detects languages."""
 
 import pytest
 from hypothesis import given
@@ -14,18 +14,17 @@ def test_every_refusal_contains_one_of_the_cues(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "script", "language"),
+    ("text", "language"),
     [
-        ("", "none", "none"),
-        ("12 + 3?", "none", "none"),
-        ("ls", "Latin", "Latin script, too short to tell"),
-        ("Is this the file that you are looking for?", "Latin", "English"),
-        ("Das ist nicht die Datei.", "Latin", "German"),
-        ("C'est une question pour vous, dans le fichier", "Latin", "French"),
-        ("Где файл README?", "Cyrillic", "Cyrillic"),
-        ("日本語 ok", "Han", "Han"),
-        ("→ 1", "none", "none"),
+        ("", "none"),
+        ("12 + 3?", "none"),
+        ("ls", "Latin script, too short to tell"),
+        ("Is this the file that you are looking for?", "English"),
+        ("Das ist nicht die Datei.", "German"),
+        ("C'est une question pour vous, dans le fichier", "French"),
+        ("Где файл README?", "Cyrillic"),
+        ("日本語 ok", "Han"),
     ],
 )
-def test_script_and_language_of_a_query(text, script, language):
-    assert turns.script_and_language(text) == (script, language)
+def test_the_language_of_a_query(text, language):
+    assert turns.language(text) == language

@@ -2,7 +2,6 @@
 
 import html
 import json
-from collections import Counter
 
 import pytest
 from support.runs.builds import build, lines
@@ -54,9 +53,7 @@ def metas(out):
 def test_summary_audit_card_and_report_name_the_benchmark(runs, tmp_path, capsys):
     out = tmp_path / "out"
     assert cli.main(["build", str(runs), "-o", str(out), "--workers", "1"]) == 0
-    assert "evaluation_run: 5 samples from runs of public benchmarks: tau-bench (5)" in (
-        capsys.readouterr().out
-    )
+    assert "runs of public benchmarks: tau-bench (5)" in capsys.readouterr().out.lower()
     found = json.loads((out / "manifest.json").read_bytes())["audit"]["findings"]
     (finding,) = [item for item in found if item["code"] == "evaluation_run"]
     assert (finding["count"], finding["samples"], finding["gate"]) == (5, 5, "report")
@@ -84,25 +81,6 @@ def test_a_public_push_asks_about_benchmarks_and_a_private_one_does_not(runs, tm
     assert [item.code for item in opened] == ["evaluation_run"]
 
 
-def test_without_runs_of_benchmarks_there_is_no_question(tmp_path, verifier):
-    (tmp_path / "in.jsonl").write_text(
-        json.dumps(
-            {
-                "messages": [
-                    {"role": "user", "content": "hi"},
-                    {"role": "assistant", "content": "hello"},
-                ]
-            }
-        )
-    )
-    config = tmp_path / "c.yaml"
-    config.write_text(json.dumps({"inputs": [{"path": "in.jsonl", "license": "mit"}]}))
-    out = tmp_path / "out"
-    assert build(out, "-c", config, "--workers", "1", inputs=()) == 0
-    shut = gates.refusals(out, read_manifest(out), [], verifier.target, public=True)
-    assert list(shut) == []
-
-
 @pytest.mark.parametrize(
     ("where", "kept"),
     [
@@ -118,26 +96,6 @@ def test_select_by_outcome_gives_exactly_those_runs(runs, tmp_path, where, kept)
     out = tmp_path / "out"
     assert build(out, "-c", config, "--workers", "1", inputs=()) == (0 if kept else 1)
     assert [line["outcome"]["reward"] for line in metas(out)] == kept
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reward", [0.0, 1.0])
-def test_select_by_reward_gives_the_real_runs_with_that_reward(shared, tmp_path, reward):
-    """The oracle is the raw log."""
-    (path,) = (shared / "corpus" / "tau-bench").glob("*trajectories*.json")
-    raw = json.loads(path.read_bytes())[:80]
-    path = tmp_path / "runs.json"
-    path.write_text(json.dumps(raw))
-    wanted = Counter(f"task {r['task_id']}" for r in raw if r["reward"] == reward)
-    assert wanted
-    config = tmp_path / "c.yaml"
-    where = {"outcome.reward": {"min": reward, "max": reward}}
-    job = {"inputs": [{"path": str(path)}], "select": {"where": where}}
-    config.write_text(json.dumps(job))
-    out = tmp_path / "out"
-    assert build(out, "-c", config, "--workers", "1", inputs=()) == 0
-    kept = Counter(line["conversation"].rsplit(" trial", 1)[0] for line in metas(out))
-    assert kept == wanted
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from builder.dataset.files import dataset_files
 from builder.dataset.rows import file_rows
 from builder.report.turns import failures_of
 from builder.sample import Call, Dialogue, Turn
-from builder.view.tally import row_counts
+from builder.view.sample_facets import row_counts
 
 WORDED = "Error: of the words alone"
 FLAGGED = "There is no such thing here"
@@ -77,7 +77,7 @@ def counted(folder):
     return (
         {name: (errors, stopped) for name, _, errors, stopped, *_ in tools.rows},
         notes,
-        row_counts(row).failed,
+        row_counts(row).errors,
         failures_of(row.sample, row.failed_calls),
     )
 
@@ -102,8 +102,8 @@ def test_all_pages_count_the_flags_of_the_log(tmp_path):
     assert meta["pattern"] == "error_recovery"
     tools, (note,), listed, shown = counted(out)
     assert tools == {"Bash": (1, 1), "Read": (0, 0)}
-    assert (note.count, note.message) == (1, "calls that failed, as the log says")
-    assert listed == ["Bash"]
+    assert (note.count, note.message) == (1, "calls that failed: as the log says (1)")
+    assert listed == 1
     assert shown == {4: "error", 6: "denied"}
 
 
@@ -129,4 +129,4 @@ def test_wording_decides_where_the_log_has_no_flag(tmp_path):
     audited = audit(str(out), AuditOptions())
     (note,) = (item for item in audited.findings if item.code == "error_result")
     assert note.count == 2
-    assert "the log does not say" in note.message
+    assert note.message == "calls that failed: by the wording of the result (2)"

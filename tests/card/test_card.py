@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 
 import pytest
 import yaml
@@ -13,10 +14,11 @@ from support.runs.builds import build, files, lines
 from support.templates.targets import small_tokenizer_folder
 
 from builder import cli
-from builder.audit.result import Audit, AuditFacts, AuditTable, Histogram
+from builder.audit.counts import Counts
+from builder.audit.result import Audit, AuditTable, Histogram
 from builder.card.front import LICENSES, languages, license_id, licensing
 from builder.card.markdown import Code, code, indented, plain, table
-from builder.report.pictures import bars_picture, histogram_picture
+from builder.report.charts import picture
 
 HOSTILE = "a`b``|<script>alert(1)</script>[x](javascript:x)\u202e\n# http://evil.example @all"
 TOOL = "a`b``|<script>alert(1)</script>[x](javascript:x)"
@@ -259,7 +261,7 @@ def test_several_licences_are_a_list_and_a_foreign_one_is_named():
 
 
 def found(samples, **counts):
-    return Audit(samples, facts=AuditFacts(languages=counts))
+    return Audit(samples, counts=Counts(languages=Counter(counts)))
 
 
 def test_a_language_is_named_only_if_the_audit_is_sure():
@@ -292,10 +294,10 @@ def test_tables_and_blocks_keep_their_shape():
 
 
 def test_charts_without_data_are_omitted_and_hostile_names_stay_text():
-    assert histogram_picture(Histogram("x", "", "", (0, 1), (0,))) is None
-    assert bars_picture(AuditTable("x", "", ("a", "n"), (("a", 1),))) is None
-    assert bars_picture(AuditTable("x", "", ("a", "n"), (("a", 0),), bars="n")) is None
-    data = bars_picture(AuditTable("x", HOSTILE, ("a", "n"), ((HOSTILE, 3),), bars="n"))
+    assert picture(Histogram("x", "", "", (0, 1), (0,))) is None
+    assert picture(AuditTable("x", "", ("a", "n"), (("a", 1),))) is None
+    assert picture(AuditTable("x", "", ("a", "n"), (("a", 0),), bars="n")) is None
+    data = picture(AuditTable("x", HOSTILE, ("a", "n"), ((HOSTILE, 3),), bars="n"))
     names = {item.tag.rpartition("}")[2] for item in ET.fromstring(data).iter()}
     assert names == {"svg", "style", "rect", "g", "title", "text"}
 

@@ -47,7 +47,7 @@ UNREAD = '{"type": null}\n{"type": "user", "uuid": "u-9", "message": "error"}\n'
 def test_records_without_a_type_are_named_in_plain_words(tmp_path, capsys):
     log = tmp_path / "log.jsonl"
     log.write_text((DATA / "claude-code" / "parallel.jsonl").read_text() + UNREAD)
-    assert cli.main(["build", str(log), "-o", str(tmp_path / "out"), "--workers", "1"]) == 0
+    assert cli.main(["build", str(log), "-o", str(tmp_path / "out"), "--workers", "1", "-v"]) == 0
     shown = capsys.readouterr().out
     assert "records of unknown types, ignored: no type at all 1\n" in shown
     assert "records without a message that can be read, ignored: user 1\n" in shown

@@ -231,7 +231,7 @@ JOBS = (
 )
 """The rooms whose work a command does through the API."""
 
-PRINTED = {"left_out_line", "lines", "preloading", "result", "verdict_on", "worst"}
+PRINTED = {"left_out_line", "preloading", "result"}
 """Functions of these rooms that put results into words, or prepare the process."""
 
 

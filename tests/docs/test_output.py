@@ -17,15 +17,14 @@ BELOW = {"readers", "secrets", "scrub", "normalize", "sources", "qwen3", "captur
 """Rooms that read logs, whose keys may have the same names."""
 
 OWN = {
-    "audit/calls.py": "counts by name", "audit/lengths.py": "sizes by part",
-    "audit/origins.py": "counts by name", "audit/turns.py": "counts by name",
-    "audit/failures.py": "a word in a text", "build/results.py": "the counts of a result",
+    "audit/calls.py": "counts by name", "audit/run.py": "codes by audit",
+    "audit/tables.py": "counts by field", "audit/failures.py": "a word in a text",
+    "report/advice.py": "counts by field", "build/results.py": "the counts of a result",
     "cli/verify.py": "its own result",
     "output/manifest.py": "the manifest itself", "dataset/review.py": "the keys of a review",
     "push/gates.py": "the card's front matter",
-    "report/context_advice.py": "counts by name", "report/model_advice.py": "counts by name",
     "view/review_file.py": "numbers of the viewer",
-    "view/viewer.py": "numbers of the viewer", "view/tally.py": "parts of a sample",
+    "view/viewer.py": "numbers of the viewer",
 }  # fmt: skip
 """Files that use a word that is also a key, and for what."""
 

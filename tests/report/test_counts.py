@@ -2,8 +2,13 @@
 
 import json
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import builder
-from builder.report.survey import survey
+from builder.audit.counts import Counts, count_dataset
+from builder.conversation import Context
+from builder.dataset.meta import SampleMeta
 
 QUESTION = "Please read /home/alice/notes.txt"
 ANSWER = {"role": "assistant", "content": "It says: buy milk and bread."}
@@ -22,8 +27,8 @@ def counts_of(audit, code):
 
 
 def test_the_samples_of_a_conversation_count_its_thoughts_once(tmp_path):
-    whole = survey(built(tmp_path / "whole").folder)
-    by_turn = survey(built(tmp_path / "turns", unit="turn").folder)
+    whole = count_dataset(built(tmp_path / "whole").folder)
+    by_turn = count_dataset(built(tmp_path / "turns", unit="turn").folder)
     assert (whole.samples, by_turn.samples) == (1, 3)
     assert whole.changes["reasoning_dropped"] == by_turn.changes["reasoning_dropped"] == 3
 
@@ -36,7 +41,7 @@ def test_other_conversations_are_counted(tmp_path):
     lines[0]["conversation"] = "another"
     lines[2]["changes"]["reasoning_dropped"] = 5
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert survey(made.folder).changes["reasoning_dropped"] == 3 + 5
+    assert count_dataset(made.folder).changes["reasoning_dropped"] == 3 + 5
 
 
 def test_a_file_of_a_folder_has_the_counts_of_the_folder(tmp_path):
@@ -59,3 +64,30 @@ def test_what_only_meta_holds_is_found(tmp_path):
     path.write_text(json.dumps({**meta, "conversation": "see /home/alice/logs"}) + "\n")
     (found,) = [item for item in builder.audit_dataset(made).findings if item.code == "user_name"]
     assert found.message.endswith(", in meta/")
+
+
+metas = st.builds(
+    SampleMeta,
+    source=st.just("log"),
+    conversation=st.sampled_from(["", "a", "b"]),
+    format=st.sampled_from(["codex", "pi", None]),
+    changes=st.dictionaries(st.sampled_from(["x", "other_version"]), st.integers(1, 5)),
+    tokens=st.integers(0, 90_000),
+    assistant_turns=st.integers(0, 3),
+    schema_violations=st.integers(0, 2),
+    context=st.sampled_from([None, Context("partial", ("system", "history"))]),
+)
+
+
+@given(st.lists(metas, max_size=8), st.lists(st.integers(0, 8), max_size=3))
+def test_counts_of_parts_add_up(samples, cuts):
+    def counted(part):
+        counts = Counts()
+        for meta in part:
+            counts.add(meta, "train", meta.tokens)
+        return counts
+
+    whole = counted([])
+    for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), 8], strict=True):
+        whole.merge(counted(samples[begin:end]))
+    assert whole == counted(samples)

@@ -14,12 +14,12 @@ from support.runs.builds import build, lines
 
 import builder
 from builder import cli
-from builder.audit import turns
+from builder.audit.counts import count_dataset
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
+from builder.audit.tables import histograms
 from builder.dataset.store import Address
 from builder.qwen3.tokenizer import target_for
-from builder.report.survey import charts, survey
 
 
 @pytest.fixture(scope="module")
@@ -150,50 +150,22 @@ def test_the_tokens_by_part_are_the_same_everywhere(built, tmp_path, capsys):
     assert {name: count for name, count, *_ in lengths.rows[1:] if count} == total
 
 
-def test_a_histogram_counts_the_samples_in_report_and_viewer(built, tmp_path):
-    turns = Counter(
-        sum(message["role"] == "assistant" for message in row["messages"])
-        for path in (built / "data").iterdir()
-        for row in lines(path)
-    )
-    assert max(turns.values()) > 1
-    audited = audit(str(built), AuditOptions()).histograms
+def test_a_histogram_counts_the_samples_in_audit_and_viewer(built, tmp_path):
+    audited = audit(str(built), AuditOptions())
+    assert histograms(count_dataset(str(built))) == audited.histograms
+    assert [sum(item.counts) for item in audited.histograms] == [audited.samples] * 3
+    turns = sum(row["assistant_turns"] for row in meta_of(built))
+    assert audited.counts.turns == turns
     with contextlib.closing(viewer_of(built, {}, tmp_path)) as viewer:
-        shown = viewer.index.tally.histograms()
-    assert shown == audited
-    drawn = {item.key: item for item in charts(survey(str(built)))[0]}
-    assert sum(drawn["tokens"].counts) == turns.total()
-    assert drawn["tokens"] == audited[0]
+        assert f"{turns:,}trained turns" in plain(viewer.overview().decode())
 
 
 def test_the_price_of_a_sample_for_each_question_is_about_what_it_costs(built, tmp_path):
     whole = tmp_path / "whole"
     assert build(whole, "--workers", "1", inputs=[DATA]) == 0
-    estimated = audit(str(whole), AuditOptions()).facts.query_tokens
+    estimated = audit(str(whole), AuditOptions()).counts.query_tokens
     assert estimated == pytest.approx(sum(row["tokens"] for row in meta_of(built)), rel=0.05)
     assert estimated > sum(row["tokens"] for row in meta_of(whole))
-
-
-def test_the_price_of_a_preset_knows_its_windows_and_what_has_no_thought(tmp_path, monkeypatch):
-    limit = 700
-    monkeypatch.setattr(turns, "LONG", limit)
-    rows = []
-    for thought in ("<think>\nWhere?\n</think>\n\n", ""):
-        texts = [f"Place {at}{len(thought)}? " + "Look well. " * 60 for at in range(9)]
-        asked = ({"role": "user", "content": text} for text in texts)
-        answer = {"role": "assistant", "content": f"{thought}It is there. " + "Far. " * 20}
-        rows.append({"messages": [turn for one in asked for turn in (one, answer)]})
-    log = tmp_path / "rows.jsonl"
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    whole, preset = tmp_path / "whole", tmp_path / "preset"
-    assert build(whole, "--workers", "1", inputs=[log]) == 0
-    options = (f"limits.max_tokens={limit}", "audit.near_duplicates=report")
-    sets = [part for option in options for part in ("--set", option)]
-    assert build(preset, "--workers", "1", "--preset", "sft-thinking", *sets, inputs=[log]) == 0
-    facts = audit(str(whole), AuditOptions(), workers=1).facts
-    needed = sum(row["tokens"] for row in meta_of(preset))
-    assert needed <= facts.windowed_tokens < 1.5 * needed, "a window is full at most"
-    assert facts.windowed_tokens < facts.query_tokens / 2
 
 
 def exchange(name, calls=1):
@@ -268,19 +240,15 @@ def test_one_accounting_is_shown_everywhere_and_adds_up(accounted):
     for code, count in ledger.samples_left_out.items():
         assert lines_by_code[code] == count, code
     page = plain((out / "report.html").read_text())
-    for unit in ("records", "conversations"):
-        found, used, *_ = accounts[unit]
-        assert f"{found} {unit} found: {used} used" in page
-    for at, name in ((2, "duplicate"), (3, "ignored"), (4, "rejected")):
-        if count := accounts["samples"][at]:
-            assert f"{count} of {accounts['samples'][0]} samples {name}" in page
+    for unit, counts in accounts.items():
+        assert f"{unit}{''.join(map(str, counts))}" in page
 
 
 def test_the_summary_has_the_same_accounting(accounted, tmp_path, capsys):
     folder = accounted.folder
     source = folder.replace("/out", "/in.jsonl")
     config = folder.replace("/out", "/config.yaml")
-    assert cli.main(["build", source, "-c", config, "-o", str(tmp_path / "o")]) == 0
+    assert cli.main(["build", source, "-c", config, "-o", str(tmp_path / "o"), "-v"]) == 0
     printed = capsys.readouterr().out.partition("\naccounting\n")[2]
     for one in accounted.ledger.accounts:
         (row,) = re.findall(rf"^  {one.unit} +([\d ]+)$", printed, re.MULTILINE)

@@ -8,9 +8,9 @@ from support.runs.builds import build
 from support.templates.published import FAMILY, SIBLINGS, XML, text_of
 from support.templates.targets import small_tokenizer_folder
 
+from builder.audit.counts import count_dataset
 from builder.output.manifest import Manifest
 from builder.report.advice import judge
-from builder.report.survey import survey
 from builder.verify.options import mode_named
 
 KNOWN = [name for name in {**FAMILY, **XML, **SIBLINGS} if not name.startswith("Granite")]
@@ -38,7 +38,7 @@ def matched(out, tokenizer, *options):
     inputs = (DATA / "claude-code", DATA / "openai-chat")
     more = ("--workers", "1", "--tokenizer", tokenizer, *options)
     assert build(out, *more, inputs=inputs) == 0
-    manifest, surveyed = Manifest.of(out), survey(str(out))
+    manifest, surveyed = Manifest.of(out), count_dataset(str(out))
     advised = [item for item in judge(surveyed, manifest, None)[1] if "match" in item.finding]
     return surveyed.parity[mode_named(manifest.mode)], surveyed.turns, advised
 

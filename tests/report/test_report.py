@@ -15,7 +15,6 @@ from support.pages.reports import HOSTILE, Page, audit, dataset, manifest, plain
 from support.runs.builds import build, lines
 
 from builder import cli
-from builder.audit.lengths import doubling
 from builder.audit.result import (
     Audit,
     AuditFinding,
@@ -25,6 +24,7 @@ from builder.audit.result import (
     Histogram,
     Pick,
 )
+from builder.audit.tables import doubling
 from builder.dataset.rows import dataset_rows
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
@@ -88,7 +88,7 @@ def test_the_policy_allows_the_page_s_own_style_and_script_by_hash_alone(built):
         assert f"{kind}-src 'sha256-{digest}'" in policies[0]
 
 
-def test_the_ledger_is_drawn_with_every_loss_by_name(built):
+def test_every_loss_is_named(built):
     ledger = manifest(built)["ledger"]
     page = check_closed((built / "report.html").read_bytes())
     texts = [text.strip() for text in page.texts]
@@ -96,9 +96,7 @@ def test_the_ledger_is_drawn_with_every_loss_by_name(built):
         for codes in ledger[part].values():
             for code in codes if isinstance(codes, dict) else ():
                 assert code in texts
-    message = " ".join(texts)
-    assert f"{ledger['records']['read']:,} records found: " in message
-    assert f"{ledger['samples']:,} samples." in message
+    assert f"{ledger['records']['read']:,}" in texts
 
 
 def test_every_drawing_has_a_title_and_its_numbers_in_a_table(built, verifier):
@@ -106,14 +104,14 @@ def test_every_drawing_has_a_title_and_its_numbers_in_a_table(built, verifier):
     check_closed(data)
     text = data.decode()
     drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    assert len(drawings) > 8
+    assert len(drawings) > 2
+    drawings = [drawing for drawing in drawings if "aria-hidden" not in drawing[:60]]
     assert all("<title" in drawing and 'role="img"' in drawing for drawing in drawings)
-    assert all("<desc" in drawing for drawing in drawings if "chart" in drawing[:60])
-    for key in ("chart-lengths", "table-mix", "table-plain", "chart-turns"):
+    assert all("<desc" in drawing for drawing in drawings if 'class="chart"' in drawing[:60])
+    for key in ("chart-lengths", "table-mix", "table-plain"):
         figure = re.search(rf'<section class="figure" id="{key}">.*?</section>', text, re.DOTALL)
         assert figure is not None
         assert "<table" in figure[0]
-    assert "Beyond the right edge: far at 9,000." in text
     assert "target 2" in text
 
 
@@ -203,7 +201,7 @@ def test_hostile_text_is_text(tmp_path, verifier):
                  tuple(FindingExample(item, item, item, item, item) for item in HOSTILE)),),
         (AuditTable(HOSTILE[2], HOSTILE[4], (HOSTILE[0], HOSTILE[1]),
                ((HOSTILE[3], 2), (HOSTILE[5], 1)), HOSTILE[0], HOSTILE[1], ((HOSTILE[3], 1.0),)),),
-        (Histogram(HOSTILE[3], HOSTILE[0], HOSTILE[2], (0, 1, 2), (1, 2), ((HOSTILE[0], 1),)),),
+        (Histogram(HOSTILE[3], HOSTILE[0], HOSTILE[2], (0, 1, 2), (1, 2), HOSTILE[0]),),
         (Pick(HOSTILE[0], 3), Pick("no such row", 999)),
     )  # fmt: skip
     data = report_page(name, mean, found, verifier.target)
@@ -310,7 +308,13 @@ def test_a_chart_with_many_bins_loses_no_value():
     text = histogram_figure(drawn)
     assert "1,000 samples from 0 to 1,000" in text
     assert (
-        sum(map(int, re.findall(r"<tr><th scope=\"row\">[^<]*</th><td>(\d+)</td>", text))) == 1000
+        sum(
+            map(
+                int,
+                re.findall(r"<tr><th scope=\"row\">[^<]*</th><td class=\"num\">(\d+)</td>", text),
+            )
+        )
+        == 1000
     )
 
 
@@ -346,7 +350,7 @@ def test_text_can_be_read_on_every_background():
     )
     for colours in (light, dark):
         for ink, paper in [
-            *product(("ink", "muted", "accent", "loss", "good", "fair"), ("paper", "panel")),
+            *product(("ink", "muted", "accent", "loss", "good"), ("paper", "panel")),
             ("good", "paper"), ("ink", "trained"), ("key", "key-soft"), ("key", "trained"),
             ("loss", "loss-soft"), ("ink", "accent-soft"),
         ]:  # fmt: skip

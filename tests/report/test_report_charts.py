@@ -1,35 +1,17 @@
-"""The charts of the first screen: what they draw, and that their labels can be read."""
+"""The charts of the first screen: what they draw."""
 
 import re
 
-import pytest
 from support.pages.reports import plain
 
-from builder.audit.result import AuditTable, Histogram
-from builder.report.charts import _labels, _marks, table_html
-from builder.report.shares import dataset_shares
+from builder.audit.result import AuditTable
+from builder.report.charts import dataset_shares, table_html
 
 PARTS = AuditTable(
     "lengths", "Tokens by part", ("part", "tokens", "share"),
     (("sample", 100, 1.0), ("tools", 20, 0.2), ("results", 40, 0.4), ("answers", 10, 0.1),
      ("calls", 30, 0.3)),
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("right", [592.0, 332.0, 302.0])
-def test_no_line_crosses_a_label(right):
-    marks = [("trl", 1024), ("verl", 1024), ("llama-factory", 2048), ("openrlhf", 2048)]
-    marks += [("4k", 4096), ("8k", 8192), ("16k", 16384), ("32k", 32768)]
-    edges = [256 << at for at in range(10)]
-    drawn = Histogram("tokens", "", "tokens", tuple(edges), (1,) * 9, tuple(marks))
-    placed = _labels(_marks(drawn, edges), edges, 8.0, right)
-    assert [caption for caption, *_ in placed][:2] == ["trl, verl 1,024", "llama-factory 2,048"]
-    for caption, _, place, at_end, row in placed:
-        long = 6.4 * len(caption)
-        begin, end = (place - long, place) if at_end else (place, place + long)
-        assert 0 <= begin < end <= right + 8
-        lines = [x for _, x, _, _, first in placed if first <= row]
-        assert not any(begin < x < end for x in lines), caption
 
 
 def test_the_share_of_errors_is_drawn_in_the_bar_of_a_tool():

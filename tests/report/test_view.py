@@ -19,7 +19,7 @@ from support.runs.builds import build, lines
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
 from builder.dataset.store import Address, Rows
-from builder.view.list_page import PAGE_ROWS
+from builder.view.lists import PAGE_ROWS
 from builder.view.query import Query
 
 
@@ -69,7 +69,7 @@ def large(many, tmp_path_factory):
 
 
 def rows_on(body):
-    return re.findall(r'href="row\?[^"]*?at=([\d.]+)" class="asked"', body.decode())
+    return re.findall(r'class="asked" dir="auto" href="row\?[^"]*?at=([\d.]+)"', body.decode())
 
 
 # -- who may ask --------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_two_servers_have_two_tokens(built, server, tmp_path):
 
 
 def test_every_response_forbids_what_it_does_not_need(server):
-    for path in ("", "row?at=0.0", "raw?at=0.0", "overview", "row?at=9.9", "review.csv", "rejects"):
+    for path in ("", "row?at=0.0", "raw?at=0.0", "overview", "row?at=9.9", "rejects"):
         _, headers, _ = ask(server, path)
         assert headers["Content-Security-Policy"].startswith("default-src 'none';")
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
@@ -214,10 +214,10 @@ def test_overview_and_rejects(tmp_path):
     (tmp_path / "out" / "data" / "train-00000-of-00001.jsonl").write_bytes(b"")
     reported = manifest(tmp_path / "out")
     with served(str(tmp_path / "out"), reported, tmp_path) as running:
-        body = ask(running, "rejects")[2].decode()
-        assert "in.jsonl" in body
+        assert 'href="rejects?code=control_tokens"' in ask(running, "rejects")[2].decode()
+        assert "in.jsonl" in ask(running, "rejects?code=control_tokens")[2].decode()
         assert "0 of 1 rejects" in ask(running, "rejects?code=no_such")[2].decode()
-        assert "1 of 1 conversations rejected" in ask(running, "overview")[2].decode()
+        assert "1 conversations rejected" in ask(running, "overview")[2].decode()
         assert b"0 of 0 samples" in ask(running, "")[2]
         assert ask(running, "row?at=0.0")[0] == 404
 

@@ -1,36 +1,22 @@
-"""Short forms of paths in the list of samples."""
+"""Sources in the list of samples: project and date."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from builder.view.brief_paths import brief_paths
+from builder.view.lists import brief_source
 
 UUID = "9d7a9d52-7eb4-427d-847d-ee5451884f3d"
 
 
 @pytest.mark.parametrize(
-    ("paths", "brief"),
+    ("source", "brief"),
     [
-        (["a/b/log.jsonl"], ["log.jsonl"]),
-        (["runs/one/log.json", "runs/two/log.json"], ["one/log", "two/log"]),
-        (["log.jsonl", "x/log.jsonl"], ["log", "x/log"]),
-        (["a.json", "a.jsonl"], ["a.json", "a.jsonl"]),
-        ([f"p/{UUID}.jsonl", "p/q.jsonl"], ["9d7a9d52-7e…ee5451884f3d", "q"]),
-        (["x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30], None),
-        (["", "a/b"], ["", "a/b"]),
+        ("a/b/log.jsonl", "b/log"),
+        (f"-home-ada-shop/{UUID}.jsonl", "home-ada-shop 9d7a9d52"),
+        (f"sessions/2026/11/20/rollout-2026-11-20T23-03-44-{UUID}.jsonl", "2026-11-20"),
+        (f"shop/Agent__2026-01-21-{UUID}.jsonl", "shop/Agent 2026-01-21"),
+        ("log.jsonl", "log"),
+        ("", ""),
     ],
 )
-def test_short_forms(paths, brief):
-    assert list(brief_paths(paths, (), 24).values()) == (brief or paths)
-
-
-def test_what_all_files_of_the_dataset_share_is_left_out():
-    assert brief_paths(["a/b/c.jsonl"], ["a/d/e.jsonl"], 24) == {"a/b/c.jsonl": "b/c"}
-
-
-@given(st.lists(st.text("ab/.", max_size=40), unique=True), st.integers(4, 30))
-def test_different_paths_look_different(paths, most):
-    found = brief_paths(paths, (), most)
-    assert set(found) == set(paths)
-    assert len(set(found.values())) == len(paths)
+def test_short_forms(source, brief):
+    assert brief_source(source) == brief

@@ -1,10 +1,9 @@
 """The review in the viewer: who may write, what is stored, and its effect on a build."""
 
-import csv
 import hashlib
 import http.client
-import io
 import json
+import re
 import stat
 import threading
 from urllib.parse import urlencode, urlsplit
@@ -17,7 +16,7 @@ from support.runs.builds import build, lines
 
 from builder import cli
 from builder.dataset.review import Decision, read_review
-from builder.view.review_file import MAX_NOTE, ReviewFile, csv_bytes, review_path
+from builder.view.review_file import MAX_NOTE, ReviewFile, review_path
 from builder.view.server import MAX_FORM
 
 
@@ -140,7 +139,7 @@ def test_decisions_of_another_program_are_merged_and_not_lost(built, reviewed):
     first, second, third = ids(built)
     assert post(server, {"at": "0.0", "decision": "accept"})[0] == 303
     other = ReviewFile(path)
-    other.decide(second, Decision("reject", "elsewhere"))
+    other.decide({second: Decision("reject", "elsewhere")})
     assert "1 of 3 samples" in get(server, "?review=rejected")
     assert post(server, {"at": "0.2", "decision": "accept"})[0] == 303
     assert set(other.decisions) == {first, second, third}
@@ -151,7 +150,7 @@ def test_concurrent_writers_lose_nothing(tmp_path):
 
     def write(number):
         for at in range(10):
-            files[number].decide(f"{number}-{at}", Decision("accept"))
+            files[number].decide({f"{number}-{at}": Decision("accept")})
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
     for thread in threads:
@@ -177,7 +176,7 @@ def test_the_review_is_next_to_the_dataset_and_not_part_of_it(built, tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"messages": []}\n')
     assert review_path(tmp_path / ".").parent == tmp_path.parent
-    ReviewFile(review_path(tmp_path / "a.jsonl")).decide("x", Decision("accept"))
+    ReviewFile(review_path(tmp_path / "a.jsonl")).decide({"x": Decision("accept")})
     viewer = viewer_of(tmp_path, {}, tmp_path)
     assert [opened.file.name for opened in viewer.rows.files] == ["a.jsonl"]
     viewer.close()
@@ -195,30 +194,21 @@ def test_a_sample_without_meta_is_identified_by_its_own_digest(tmp_path):
     assert len(own) == 2
 
 
-def table(data):
-    return list(csv.reader(io.StringIO(data.decode("utf-8"))))
-
-
-def test_the_review_as_csv_in_the_viewer_and_by_the_command(built, reviewed, tmp_path, capsys):
+def test_all_that_a_search_finds_is_decided_if_its_number_is_typed(built, reviewed):
     server, path = reviewed
-    post(server, {"at": "0.1", "decision": "reject", "note": '=cmd("x"),\n"y"'})
-    ReviewFile(path).decide("gone", Decision("accept"))
-    meta = lines(built / "meta" / "train-00000-of-00001.jsonl")[1]
-    place = "data/train-00000-of-00001.jsonl:2"
-    expected = [
-        ["id", "decision", "note", "row", "source", "record"],
-        [meta["id"], "reject", '\'=cmd("x"),\n"y"', place, meta["source"], meta["record"]],
-        ["gone", "accept", "", "", "", ""],
-    ]
-    found = get(server, "review.csv")
-    assert table(found.encode())[0] == expected[0]
-    assert sorted(table(found.encode())[1:]) == sorted(expected[1:])
-
-
-@pytest.mark.parametrize("first", "=+-@\t\r")
-def test_no_cell_starts_a_formula(first):
-    made = csv_bytes(iter([("id", Decision("", f"{first}1"), "", "", "")]))
-    assert f"'{first}1" in made.decode()
+    first = ids(built)[0]
+    ReviewFile(path).decide({first: Decision("accept", "kept")})
+    form = {"all": "1", "decision": "reject", "format": "codex"}
+    found = get(server, "?format=codex")
+    count = int(re.search(r"<strong>(\d+) of 3 samples", found)[1])
+    for wrong in ("", "3", f"{count + 1}"):
+        assert post(server, {**form, "count": wrong})[0] == 409
+    assert list(read_review(path).decisions) == [first]
+    assert post(server, {**form, "count": f" {count} "})[1]["Location"] == "?format=codex"
+    decided = read_review(path).decisions
+    assert sum(item.decision == "reject" for item in decided.values()) == count
+    assert decided[first].note == "kept"
+    assert post(server, {**form, "decision": "maybe", "count": str(count)})[0] == 400
 
 
 def test_samples_rejected_in_the_viewer_are_not_built_again(tmp_path):
@@ -238,7 +228,7 @@ def test_samples_rejected_in_the_viewer_are_not_built_again(tmp_path):
 
 def test_the_file_can_be_read_by_its_owner_and_group_as_other_files(tmp_path):
     (tmp_path / "plain").write_text("")
-    ReviewFile(tmp_path / "r.jsonl").decide("a", Decision("accept"))
+    ReviewFile(tmp_path / "r.jsonl").decide({"a": Decision("accept")})
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "r.jsonl")]
     assert modes[0] == modes[1]
 
@@ -252,4 +242,3 @@ def test_the_list_is_named_and_says_what_becomes_of_a_review(built, reviewed):
     page = get(server, "")
     assert f"<code>{path}</code>" in page
     assert f"<code>--review {path}</code>" in page
-    assert 'href="review.csv"' in page

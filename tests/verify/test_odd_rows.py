@@ -216,7 +216,7 @@ def test_the_report_of_any_rows_is_written(all_rows, tmp_path, capsys):
 
 def test_the_viewer_shows_every_row(all_rows, tmp_path, capsys):
     path, count, _ = all_rows
-    pages = ["", "overview", "?q=hi", "review.csv"]
+    pages = ["", "overview", "?q=hi"]
     pages += [f"{page}?at=0.{number}" for number in range(count) for page in ("row", "raw")]
     with served(path, {}, tmp_path) as server:
         for page in pages:

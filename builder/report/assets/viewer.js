@@ -35,10 +35,29 @@
     event.preventDefault();
   });
 
-  // On a phone, an open outline would push the conversation off the screen.
+  // On a phone, an open outline and open records would push the conversation off the screen.
   if (matchMedia("(max-width: 900px)").matches) {
-    for (const item of document.querySelectorAll("details.outline")) item.open = false;
+    for (const item of document.querySelectorAll("details.outline, details.record")) item.open = false;
   }
+
+  // The list follows the search while it is typed.
+  const form = document.querySelector("form[role=search]");
+  const search = form?.querySelector("input[type=search]");
+  let asked = 0;
+  search?.addEventListener("input", () => {
+    const now = ++asked;
+    setTimeout(async () => {
+      if (now !== asked) return;
+      const fields = [...new FormData(form)].filter(([, value]) => value);
+      const address = `${form.getAttribute("action")}?${new URLSearchParams(fields)}`;
+      const answer = await fetch(address);
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const list = page.getElementById("list");
+      if (now !== asked || !list) return;
+      document.getElementById("list").replaceWith(list);
+      history.replaceState(null, "", address);
+    }, 250);
+  });
 
   // While rows are still being indexed or searched, reload the page unless the user is active in it.
   if (document.querySelector("[data-pending]")) {

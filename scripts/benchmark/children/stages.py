@@ -121,7 +121,6 @@ STAGES: tuple[tuple[str, str, str, Texts], ...] = (
     ("select and write", "builder.build.publish", "finalize", None),
     ("audit", "builder.build.publish", "audit", None),
     ("load with datasets", "builder.build.publish", "_loaded", None),
-    ("report and card", "builder.build.publish", "survey", None),
     ("report and card", "builder.build.publish", "report_html", None),
     ("report and card", "builder.build.publish", "card", None),
 )

@@ -82,8 +82,7 @@ def audit():
             AuditTable("only", "Kinds", ("kind", "samples"), (("one kind", 4),), "", "samples"),
         ),
         histograms=(
-            Histogram("lengths", "Tokens", "tokens", (0, 512, 1024, 2048), (3, 0, 1),
-                      (("TRL", 1024), ("far", 9000))),
+            Histogram("lengths", "Tokens", "tokens", (0, 512, 1024, 2048), (3, 0, 1)),
         ),
         picks=(Pick("near-duplicate pair 1", 0), Pick("near-duplicate pair 1", 1)),
     )  # fmt: skip
