@@ -1,7 +1,7 @@
 """Defines the Sample, which a trainer reads, and the Dialogue that it is made from.
 
 A `Dialogue` is a conversation in the form of the chat template but still structured (calls are
-calls); a `Sample` is the flattened training record. Flattening is `builder.qwen3.flatten`.
+calls); a `Sample` is the flattened training record. Flattening is `builder.qwen3.flat`.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ from transformers import Qwen3Config, Qwen3ForCausalLM, set_seed
 
 from builder import cli
 from builder.dataset.rows import dataset_rows
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.parity import ASSISTANT, MODES
-from builder.qwen3.parse import parse, to_dialogue
+from builder.qwen3.calls import ParseFault
+from builder.qwen3.flat import parse, to_dialogue
+from builder.qwen3.render import ASSISTANT, MODES
 from builder.qwen3.tokenizer import Target, load
 from builder.sample import Sample
 

@@ -27,9 +27,9 @@ from mutations import calls, meant, rows, turns, xml
 from mutations.edits import Mutation, Row
 
 from builder import cli
-from builder.dataset.samples import read_sample, targets
+from builder.dataset.forms import read_sample, targets
 from builder.jsonio import loads
-from builder.qwen3.parse import to_dialogue
+from builder.qwen3.flat import to_dialogue
 from builder.qwen3.reference import EMBEDDED, with_template
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample

@@ -18,9 +18,9 @@ from builder.conversation import Conversation
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.units import examples
-from builder.qwen3.flatten import flatten
+from builder.qwen3.flat import flatten
 from builder.qwen3.reference import Reference
-from builder.qwen3.style import Thoughts
+from builder.qwen3.templates import Thoughts
 from builder.qwen3.tokenizer import load
 from builder.readers import read_events, readers, recognise
 from builder.readers.discovery import find_sources

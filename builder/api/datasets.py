@@ -316,8 +316,7 @@ def tokenizer_of(
     Raises UsageError if those of the manifest cannot be loaded, or only from the Hub: a dataset of
     others must not choose what is downloaded.
     """
-    from builder.qwen3.cached import is_here, not_here
-    from builder.qwen3.reference import EMBEDDED, with_template
+    from builder.qwen3.reference import EMBEDDED, is_here, not_here, with_template
     from builder.qwen3.tokenizer import target_for
 
     entry = manifest.tokenizer

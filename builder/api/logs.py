@@ -121,9 +121,9 @@ def flatten(dialogue: Dialogue | Normalised, *, tokenizer: str | Path = "qwen3")
 
         sample = flatten(normalise(conversation))
     """
-    from builder.qwen3.flatten import flatten as flattened
+    from builder.qwen3.flat import flatten as flattened
     from builder.qwen3.reference import EMBEDDED
-    from builder.qwen3.style import SPECIFIED
+    from builder.qwen3.templates import SPECIFIED
     from builder.qwen3.tokenizer import target_for
     from builder.sample import Dialogue
 

@@ -16,7 +16,7 @@ from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import dataset_rows, json_lines
 from builder.dataset.store import characters
 from builder.output.manifest import Manifest
-from builder.qwen3.parts import PARTS
+from builder.qwen3.render import PARTS
 from builder.text import shorten
 from builder.trainers import DEFAULT_LENGTHS, LONG
 from builder.trainers.record import Facts, over_limits, training_split

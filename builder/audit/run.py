@@ -34,13 +34,10 @@ from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.parity import counts, in_parity, spans
-from builder.qwen3.parse import to_dialogue
-from builder.qwen3.parts import tokens_by_part
-from builder.qwen3.render import render_sample
+from builder.qwen3.calls import ParseFault
+from builder.qwen3.flat import to_dialogue, written_style
+from builder.qwen3.render import counts, in_parity, render_sample, spans, tokens_by_part
 from builder.qwen3.tokenizer import Target, target_for
-from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
 from builder.scrub.personal import KINDS as PERSONAL_KINDS
 from builder.secrets.secrets import KINDS as SECRET_KINDS

@@ -9,9 +9,9 @@ from itertools import chain
 
 from builder.audit.counts import BARE, FOLLOWING, THINKING, Counts, count
 from builder.audit.notes import AuditRow, FindingNotes
-from builder.dataset.samples import targets
+from builder.dataset.forms import targets
+from builder.qwen3.flat import written_style
 from builder.qwen3.render import is_bare, is_following, is_response
-from builder.qwen3.written import written_style
 from builder.trainers.record import wider
 
 MESSAGES = {

@@ -30,18 +30,16 @@ from builder.codes import option_of
 from builder.conversation import LEVELS, REPEAT, Conversation, Event, Ignored, Json, Used, lowest
 from builder.dataset.meta import EQUAL, SampleMeta, TokenDifference
 from builder.ledger import call_keys
-from builder.normalize.captured import for_log
-from builder.normalize.definitions import calls_undefined
 from builder.normalize.joined import JoinedAnswers, SeenAnswers
 from builder.normalize.normalise import Normalised
-from builder.normalize.options import LengthOptions, NormalizeOptions, Unit
+from builder.normalize.options import LengthOptions, NormalizeOptions, SharedTools, Unit
 from builder.normalize.remedies import remedy
-from builder.normalize.shared import SharedTools
 from builder.normalize.tool_use import ToolUse
+from builder.normalize.tools import calls_undefined, for_log
 from builder.normalize.units import TrainingExample
 from builder.problem import Problem, UsageError
-from builder.qwen3.flatten import flat_turn
-from builder.qwen3.parity import counts
+from builder.qwen3.flat import flat_turn
+from builder.qwen3.render import counts
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
@@ -52,8 +50,7 @@ from builder.select.table import ConversationEntry, SampleEntry
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 from builder.text import clean, map_strings
-from builder.verify.recorded import TokenComparison
-from builder.verify.verifier import Verifier
+from builder.verify.verifier import TokenComparison, Verifier
 
 # Saves the events that a scan has read from a source, so that the second pass can replay them.
 

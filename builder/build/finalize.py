@@ -22,17 +22,16 @@ from builder.card.result import BuildResult, Origin
 from builder.codes import DUPLICATE, SELECTED, option_of
 from builder.config import Config
 from builder.conversation import LEVELS, Json
+from builder.dataset.forms import read_sample
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import REJECTS, Reject
 from builder.dataset.review import Review
-from builder.dataset.samples import read_sample
 from builder.jsonio import loads
 from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
-from builder.qwen3.parse import to_dialogue
-from builder.qwen3.style import SPECIFIED, Style
-from builder.qwen3.written import written_style
+from builder.qwen3.flat import to_dialogue, written_style
+from builder.qwen3.templates import SPECIFIED, Style
 from builder.sample import Sample
 from builder.select.choice import NEAR_DUPLICATE, Choice, ChoiceOptions, choose
 from builder.select.conditions import TOOLS, SelectOptions

@@ -19,12 +19,12 @@ from builder.config.load import load_mapping
 from builder.config.sections import Config
 from builder.conversation import Conversation, Ignored, Json, Used
 from builder.ledger import call_keys
-from builder.normalize.captured import definitions_command
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
+from builder.normalize.tools import definitions_command
 from builder.problem import OptionError, Problem, UsageError, nearest
-from builder.qwen3.parity import counts
+from builder.qwen3.render import counts
 from builder.qwen3.tokenizer import target_for
 from builder.readers import Reader, may_be_mapped, read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources

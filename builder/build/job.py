@@ -41,7 +41,7 @@ from builder.output.manifest import InputEntry, LogEntry, Manifest
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import OpenPool, SharedPool
 from builder.problem import UsageError
-from builder.qwen3.flatten import flat_turn
+from builder.qwen3.flat import flat_turn
 from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.copies import is_remote

@@ -30,10 +30,9 @@ from builder.output.folder import output_folder
 from builder.output.manifest import MANIFEST, Manifest, MergedEntry
 from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.qwen3.cached import is_here, not_here
-from builder.qwen3.parse import to_dialogue
+from builder.qwen3.flat import to_dialogue, written_style
+from builder.qwen3.reference import is_here, not_here
 from builder.qwen3.tokenizer import Target, target_for
-from builder.qwen3.written import written_style
 from builder.sample import Sample
 from builder.select.splits import session_digest
 from builder.select.table import ConversationEntry, SampleEntry

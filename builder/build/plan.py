@@ -17,8 +17,7 @@ from builder.config.load import load_mapping
 from builder.config.sections import Config, InputSection
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import AgentDefinitions
+from builder.normalize.options import AgentDefinitions, NormalizeOptions
 from builder.normalize.tools import convert
 from builder.paths import UserPath
 from builder.problem import Problem, UsageError, nearest

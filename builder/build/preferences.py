@@ -15,14 +15,13 @@ from typing import Any, cast
 
 from builder.build.prove import VerifiedExample, prepare
 from builder.conversation import Conversation, Json
+from builder.dataset.forms import read_sample, targets
 from builder.dataset.meta import Preference, SampleMeta
-from builder.dataset.samples import read_sample, targets
 from builder.jsonio import dumps, loads
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
-from builder.qwen3.flatten import flat_turn
-from builder.qwen3.parse import to_dialogue
-from builder.qwen3.style import Style
+from builder.qwen3.flat import flat_turn, to_dialogue
+from builder.qwen3.templates import Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Dialogue, Sample
 from builder.scrub.redact import Scrubber
@@ -34,11 +33,11 @@ from builder.select.alternatives import (
     Successors,
     alternative_of,
     answers_of,
+    corrections,
     replaced,
     tools_digest,
 )
 from builder.select.choice import Choice
-from builder.select.corrections import corrections
 from builder.select.table import DIGEST_BYTES, ConversationRow, Table
 
 _LOGGED = ("logged", "supplied", "captured", "none")

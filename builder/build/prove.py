@@ -10,16 +10,23 @@ from builder.conversation import LEVELS, Context, Conversation, lowest
 from builder.finding import CheckFinding
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
-from builder.normalize.units import TrainingExample, example, examples, with_history
-from builder.normalize.windows import Window, plan_windows, shorten_responses
+from builder.normalize.units import (
+    TrainingExample,
+    Window,
+    example,
+    examples,
+    plan_windows,
+    shorten_responses,
+    with_history,
+)
 from builder.problem import Problem
-from builder.qwen3.flatten import flatten
+from builder.qwen3.flat import flatten
 from builder.qwen3.render import render_sample
-from builder.qwen3.style import Style
+from builder.qwen3.templates import Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.scrub.redact import Scrubber
-from builder.verify.loader import loader_fault
+from builder.verify.as_loaded import loader_fault
 from builder.verify.verifier import Verdict, Verifier
 
 

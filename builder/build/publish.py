@@ -52,7 +52,7 @@ from builder.parallel.pool import (
 )
 from builder.paths import expand_home
 from builder.problem import Problem, UsageError
-from builder.qwen3.style import Style
+from builder.qwen3.templates import Style
 from builder.qwen3.tokenizer import Target, target_for
 from builder.readers.toolkit.narrow import as_dict
 from builder.report.advice import judge
@@ -61,8 +61,7 @@ from builder.report.report import report_html, sample_body
 from builder.report.samples import Picked
 from builder.sample import Sample
 from builder.text import map_strings
-from builder.verify.as_loaded import as_loaded, import_loader
-from builder.verify.culprits import culprits
+from builder.verify.as_loaded import as_loaded, culprits, import_loader
 from builder.verify.summary import LineReport
 
 # Finds the samples that `datasets` does not give back, so that a build can leave them out.

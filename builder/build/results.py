@@ -47,7 +47,7 @@ class ResultSummary:
 
     `bytes` and `sha256` describe the file as stored, `log_bytes` and `log_sha256` the write-ahead
     log that was read with a database. `keyed` identifies the key of its replacements for secrets;
-    "" if it has none. `tool_use` counts how its sessions use tools (`builder.normalize.tool_use`).
+    "" if it has none. `tool_use` counts how its sessions use tools (`builder.normalize.tools`).
     `answers` are the keys of its answers (`SeenAnswers`, of agents' logs and captures alone).
     `siblings` are the other files of the folder that were read, {name: sha256}; "" for one that did
     not exist. `pairs_left_out` counts the uncertain preference pairs that no entry names, by code.

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from builder.conversation import Conversation, Json
-from builder.normalize.definitions import calls_undefined, definitions_in
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import SharedTools
+from builder.normalize.options import NormalizeOptions, SharedTools
 from builder.normalize.tool_use import ToolUse
+from builder.normalize.tools import calls_undefined, definitions_in
 from builder.readers import Reader, read_events
 from builder.sources.copies import local_copy
 from builder.sources.source import Source

@@ -24,12 +24,10 @@ from builder.conversation import LEVEL_MEANINGS, LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger, ranked
-from builder.normalize.as_options import option_for
 from builder.normalize.options import Unit
-from builder.normalize.remedies import record_remedy, recovery
+from builder.normalize.remedies import option_for, record_remedy, recovery
 from builder.output.manifest import Manifest
-from builder.qwen3.style import Style
-from builder.qwen3.templates import TEMPLATES
+from builder.qwen3.templates import TEMPLATES, Style
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import bin_counts, description, picture
 from builder.text import number, without_folders

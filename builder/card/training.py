@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from builder.audit.result import Audit
 from builder.export.variants import VARIANTS
-from builder.qwen3.style import Thoughts
+from builder.qwen3.templates import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.trainers import TRAINERS, configurations
 from builder.trainers.record import Targets

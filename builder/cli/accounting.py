@@ -9,8 +9,7 @@ from itertools import islice
 from builder.cli.terminal import DIM, WARNING, aligned, escaped, painted, print_wrapped
 from builder.codes import explain, is_loss, meaning, option_of
 from builder.ledger import Ledger, ranked
-from builder.normalize.as_options import option_for
-from builder.normalize.remedies import record_remedy, recovery
+from builder.normalize.remedies import option_for, record_remedy, recovery
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.text import counted
 

@@ -28,7 +28,7 @@ from builder.cli.terminal import (
 from builder.codes import AUDIT_OPTIONS
 from builder.config import load_config
 from builder.gates import check_gates, fires, runs
-from builder.normalize.as_options import option_for
+from builder.normalize.remedies import option_for
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath, expand_home
 from builder.problem import UsageError

@@ -36,7 +36,7 @@ from builder.config import Config, load_config, override
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
 from builder.ledger import Ledger, ranked
-from builder.normalize.as_options import option_for, with_options
+from builder.normalize.remedies import option_for, with_options
 from builder.options import Preset
 from builder.output.manifest import MANIFEST, Manifest
 from builder.output.remote import RemoteOutput

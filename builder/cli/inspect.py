@@ -21,7 +21,7 @@ from builder.codes import meaning, meaning_of_change
 from builder.config.load import load_config
 from builder.config.sections import Config
 from builder.ledger import ranked
-from builder.normalize.as_options import option_for
+from builder.normalize.remedies import option_for
 from builder.output.folder import write_whole
 from builder.problem import UsageError
 from builder.text import counted, first_names
@@ -113,7 +113,7 @@ def _lines_left_out(lines: Sequence[_Line]) -> _FoldedRange:
 
 if TYPE_CHECKING:
     from builder.build.inspection import InspectedConversation, Inspection
-    from builder.qwen3.parity import Spans
+    from builder.qwen3.render import Spans
 
 
 _WHOLE_FILE = "file"

@@ -28,7 +28,7 @@ from builder.normalize.options import Unit
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
-from builder.qwen3.parity import MODES
+from builder.qwen3.render import MODES
 from builder.qwen3.tokenizer import Target, target_for
 from builder.text import counted
 from builder.trainers import MASKS

@@ -9,7 +9,7 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.sources.store import is_hub_name
 
-DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
+_DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
 """Suffixes of data files in a folder that `build` did not make."""
 
 _DESCRIPTIONS = frozenset(
@@ -126,7 +126,7 @@ def data_files(folder: Path) -> list[Path]:
         path for path in paths if path.suffix == ".json" and path.name not in _DESCRIPTIONS
     ]
     tables = [path for path in paths if path.suffix == ".csv"]
-    return [path for path in paths if path.name.endswith(DATA_SUFFIXES)] or documents or tables
+    return [path for path in paths if path.name.endswith(_DATA_SUFFIXES)] or documents or tables
 
 
 def is_special(path: Path) -> bool:

@@ -8,27 +8,275 @@ independently. Everything else is a log, for which a UsageError refers to `build
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from builder.conversation import Conversation, Json
-from builder.dataset.recognition import reader_of_row, row_line, unfit_form
-from builder.dataset.samples import is_encoded, read_sample, unrenderable
 from builder.finding import CheckFinding
-from builder.jsonio import dumps
+from builder.jsonio import JsonFault, dumps, loads, loads_leniently, loads_text
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import NormalizeOptions
-from builder.problem import Problem
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.flatten import flatten
-from builder.qwen3.parse import parse, split_tools
+from builder.problem import Problem, UsageError
+from builder.qwen3.calls import ParseFault
+from builder.qwen3.flat import flatten, parse, split_tools
 from builder.qwen3.render import render_sample
-from builder.qwen3.style import SPECIFIED, Style
-from builder.readers import read_events, readers
-from builder.readers.toolkit import as_dict, as_dicts
+from builder.qwen3.templates import SPECIFIED, Style
+from builder.readers import read_events, readers, recognise, unrecognised
+from builder.readers.toolkit.narrow import as_dict, as_dicts
 from builder.sample import Dialogue, Sample
-from builder.sources.source import Source
+from builder.sources.sniff import PEEK_LINES
+from builder.sources.source import Record, Source
 from builder.text import token_pattern
+
+# Extracts the sample from a decoded row, and the turns that it trains.
+
+_TEMPLATE_ROLES = ("system", "user", "assistant")
+"""Roles of the flat form, in which results are text of a user message."""
+
+
+def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[CheckFinding]:
+    """Returns the sample in a decoded row, or every reason why there is none.
+
+    `tools` may be missing, null, or a list. With `encoded_tools` the list, or any of its elements,
+    may also be JSON text, as Arrow files store JSON; in a JSONL file, `apply_chat_template` would
+    refuse the loader's result. An assistant message may have a `weight` of 0 or 1; null, which
+    Arrow writes for a message without one, counts as missing, as for `reasoning_content`, the
+    thought beside the text. Other columns are ignored.
+    """
+    if not isinstance(value, dict):
+        return [CheckFinding("format", "the line is not a JSON object")]
+    findings: list[CheckFinding] = []
+    raw = value.get("messages")
+    messages: list[tuple[str, str]] = []
+    weights: list[int | None] = []
+    thoughts: list[str] = []
+    if not isinstance(raw, list):
+        findings.append(CheckFinding("format", "messages: is not a list"))
+        raw = []
+    for index, item in enumerate(map(as_dict, raw)):
+        role, content, weight = item.get("role"), item.get("content"), item.get("weight")
+        if not isinstance(role, str):
+            findings.append(
+                CheckFinding("format", f"messages[{index}].role: is not a string", index)
+            )
+        elif not isinstance(content, str):
+            what = "is not a string (the template renders lists as nothing)"
+            message = f"messages[{index}].content: {what}"
+            findings.append(CheckFinding("format", message, index))
+        elif extra := item.keys() - {"role", "content", "weight", "reasoning_content"}:
+            keys = ", ".join(sorted(extra))
+            message = f"messages[{index}]: unknown keys {keys}: not the flat form"
+            findings.append(CheckFinding("format", message, index))
+        elif not _is_thought(item.get("reasoning_content"), role):
+            message = f"messages[{index}].reasoning_content: is not text of an assistant message"
+            findings.append(CheckFinding("format", message, index))
+        elif not _is_weight(weight, role):
+            message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
+            findings.append(CheckFinding("format", message, index))
+        else:
+            messages.append((role, content))
+            weights.append(weight if isinstance(weight, int) else None)
+            thoughts.append(str(item.get("reasoning_content") or ""))
+    tools = value.get("tools")
+    if not encoded_tools and _is_encoded(tools):
+        message = (
+            "tools: JSON text, which the loader leaves as text and the chat template refuses:"
+            " decode it, or declare the feature as JSON"
+        )
+        findings.append(CheckFinding("format", message))
+    if isinstance(tools, str):
+        try:
+            tools = loads(tools)
+        except JsonFault as fault:
+            findings.append(CheckFinding("format", f"tools: text that is not JSON: {fault.detail}"))
+            tools = None
+    if tools is not None and not isinstance(tools, list):
+        findings.append(CheckFinding("format", "tools: is not a list"))
+    if findings:
+        return findings
+    listed = tools if isinstance(tools, list) else []
+    given = tuple(weights) if any(weight is not None for weight in weights) else ()
+    beside = tuple(thoughts) if any(thoughts) else ()
+    return Sample(tuple(messages), tuple(map(loads_text, listed)), given, beside)
+
+
+def unrenderable(sample: Sample) -> Iterator[CheckFinding]:
+    """Yields the faults for which the chat template cannot render a sample, or skips a part."""
+    if not sample.messages:
+        yield CheckFinding("order", "no messages")
+    for index, (role, content) in enumerate(sample.messages):
+        if role not in _TEMPLATE_ROLES:
+            yield CheckFinding("order", f"unknown role {role[:40]!r}: the template skips it", index)
+        if not (_is_encodable(content) and _is_encodable(role)):
+            yield CheckFinding("format", "a lone surrogate cannot be written as UTF-8", index)
+    if not all(map(_is_encodable, sample.thoughts)):
+        yield CheckFinding("format", "a lone surrogate cannot be written as UTF-8")
+    for index, tool in enumerate(sample.tools):
+        function = tool.get("function") if isinstance(tool, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        named = isinstance(name, str) and name
+        if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
+            message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
+            yield CheckFinding("tools", message)
+        elif not _is_encodable(sample.definitions[index]):
+            yield CheckFinding(
+                "format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8"
+            )
+
+
+def _is_encodable(text: str) -> bool:
+    """Returns whether a text can be written as UTF-8: it has no lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_encoded(tools: Json) -> bool:
+    return isinstance(tools, str) or (
+        isinstance(tools, list) and any(isinstance(tool, str) for tool in tools)
+    )
+
+
+def _is_thought(value: Json, role: str) -> bool:
+    return value is None or (role == "assistant" and isinstance(value, str))
+
+
+def _is_weight(value: Json, role: str) -> bool:
+    return value is None or (role == "assistant" and type(value) is int and value in (0, 1))
+
+
+def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int, ...]:
+    """Returns the ordinals of the assistant turns that a row trains.
+
+    Weights decide if there are any. Otherwise the last `trained` turns count; None: the last one
+    for the unit "turn", else all.
+    """
+    if sample.weights:
+        return sample.targets
+    if trained is None and unit == "turn":
+        trained = 1
+    turns = sum(role == "assistant" for role, _ in sample.messages)
+    first = 0 if trained is None else max(turns - trained, 0)
+    return tuple(range(first, turns))
+
+
+# Finds the reader that converts the rows of a dataset that `build` did not make.
+
+_BUILDS = "`builder build {} -o OUT` makes a dataset of it"
+
+
+def reader_for(source: Source, name: str, dataset: str) -> str | None:
+    """Returns the reader that converts rows of the file; None if each row is recognised by itself.
+
+    Examines the beginning of the file. If the file is a log or its rows have no known form, raises
+    a UsageError that names the command that reads it. `name` is the file's name, `dataset` what the
+    user specified.
+    """
+    if is_csv(source) and not recognise(source):
+        read = islice(source.csv_rows(), PEEK_LINES)
+        source = _as_lines(source.name, [row.value for row in read if isinstance(row, Record)])
+    peek = source.peek
+    rows = peek.objects
+    unfit = {_unfit_form(row) for row in rows}
+    if len(unfit) == 1 and (fault := unfit.pop()):
+        raise UsageError(f"dataset {name!r}: contains {fault}")
+    claims = recognise(source)
+    alone = [reader for reader in claims if _reads_rows_alone(reader, source)]
+    if any("messages" in row or {"prompt", "completion"} <= row.keys() for row in rows):
+        return alone[0] if len(claims) == len(alone) == 1 else None
+    if any(isinstance(row.get("text"), str) for row in rows):
+        return None
+    builds = _BUILDS.format(shlex.quote(dataset))
+    if len(claims) == 1:
+        ((reader, why),) = claims.items()
+        if alone:
+            return reader
+        raise UsageError(f"dataset {name!r}: is in the format {reader} ({why}); {builds}")
+    if len(claims) > len(alone):
+        named = builds.replace("OUT`", "OUT --format NAME`")
+        raise UsageError(f"dataset {name!r}: claimed by {', '.join(claims)}; {named}")
+    if claims or any(map(_reader_of_row, rows)):
+        return None
+    columns = ", ".join(list(dict.fromkeys(key for row in rows for key in row))[:8])
+    if columns:
+        raise UsageError(
+            f"dataset {name!r}: no known form of rows ({columns}): see docs/formats.md and"
+            " docs/readers.md"
+        )
+    if peek.problem is None and peek.kind != "empty" and not _has_json(source):
+        raise UsageError(f"dataset {name!r}: {unrecognised(source, dataset)}")
+    return None
+
+
+def reader_of_rows(rows: Iterable[Json], dataset: str) -> str | None:
+    """Returns the reader of a dataset that is not a file, by its first rows (`reader_for`)."""
+    return reader_for(_as_lines(dataset, rows), dataset, dataset)
+
+
+def _reader_of_row(row: dict[str, Json]) -> str | None:
+    """Returns the one reader that recognises a row by itself, or None."""
+    source = _as_lines("row", [row])
+    claims = recognise(source)
+    (reader,) = claims if len(claims) == 1 else (None,)
+    return reader if reader is not None and _reads_rows_alone(reader, source) else None
+
+
+def _unfit_form(row: dict[str, Json]) -> str:
+    """Describes a row that is made from a sample, but is none itself, and what to do; "" else."""
+    if "input_ids" in row:
+        return (
+            "token ids (`builder export --to tokenized`), which no template renders: use the"
+            " dataset that they were made from"
+        )
+    if {"prompt", "chosen", "rejected"} <= row.keys():
+        return (
+            "preference pairs: `builder build` makes a dataset of pairs of messages; for pairs that"
+            " `builder export --to preference` wrote, use the dataset that they were made from"
+        )
+    return ""
+
+
+def is_csv(source: Source) -> bool:
+    """Returns whether a file is a table of comma-separated values, and not damaged JSON."""
+    is_named = source.name.endswith(".csv") and source.peek.kind == "text"
+    return (is_named or source.is_csv) and not source.head.lstrip().startswith((b"{", b"["))
+
+
+def _as_lines(name: str, rows: Iterable[Json]) -> Source:
+    return Source(name, data=2 * b"".join(map(_row_line, rows)))
+
+
+def _row_line(value: Json) -> bytes:
+    """Returns a row as a line of JSONL; nothing for a value that JSON cannot hold."""
+    try:
+        return dumps(value).encode("utf-8", "surrogatepass") + b"\n"
+    except ValueError:  # NaN or Infinity
+        return b""
+
+
+def _reads_rows_alone(reader: str, source: Source) -> bool:
+    splits = readers()[reader].splits
+    if splits is None:
+        return False
+    return splits(source) or splits(_as_lines(source.name, source.peek.records))
+
+
+def _has_json(source: Source) -> bool:
+    """Returns whether a line at the beginning is JSON, or begins like it and is damaged."""
+    for line in source.head.splitlines()[:20]:
+        if line.lstrip().startswith((b"{", b"[")):
+            return True
+        try:
+            loads_leniently(line)
+        except JsonFault:
+            continue
+        return True
+    return False
+
 
 CHAT = "openai-chat"
 """The reader of structured messages."""
@@ -85,7 +333,7 @@ def read_any(
     sample, row = read_sample(value), as_dict(value)
     faults = sample if isinstance(sample, list) else list(unrenderable(sample))
     if isinstance(sample, Sample) and not faults and (style.beside or not sample.thoughts):
-        if not encoded_tools and is_encoded(row.get("tools")):
+        if not encoded_tools and _is_encoded(row.get("tools")):
             return _flat_reading(sample, "messages-str", row)
         inside = _tools_in_system(sample, style)
         return RowReading(sample) if inside is None else RowReading(inside, "tools-in-system")
@@ -96,10 +344,10 @@ def read_any(
     text = row.get("text")
     if isinstance(text, str) and text.startswith(style.markers.begin):
         return _rendered(text if text.endswith("\n") else f"{text}\n", "", "text", style)
-    if unfit := unfit_form(row):
+    if unfit := _unfit_form(row):
         return no_sample(CheckFinding("format", f"contains {unfit}"))
     readings: list[RowReading] = []
-    for name in dict.fromkeys((reader, reader_of_row(row) if row else None)):
+    for name in dict.fromkeys((reader, _reader_of_row(row) if row else None)):
         if name is not None and (name != CHAT or _is_structured(row)):
             readings.append(_converted(row, name, name, style))
             if isinstance(readings[-1].sample, Sample):
@@ -201,7 +449,6 @@ def _rendered(text: str, prompt: str, form: str, style: Style) -> RowReading:
 
 
 def _answers_in(prompt: str, style: Style) -> int:
-    """Returns the number of complete assistant turns in a rendered prompt."""
     pattern = f"{re.escape(style.assistant)}.*?{re.escape(style.markers.end)}"
     return len(re.findall(pattern, prompt, re.DOTALL))
 
@@ -225,7 +472,6 @@ def _is_structured(row: dict[str, Json]) -> bool:
 
 
 def _has_answers(row: dict[str, Json], dialogue: Dialogue | None, style: Style) -> bool:
-    """Returns whether a ShareGPT row contains each answer as the template renders it."""
     turns = as_dicts(row.get("conversations"))
     values = {turn["value"] for turn in turns if isinstance(turn.get("value"), str)}
     answers = flatten(dialogue, style).messages if dialogue is not None else ()
@@ -245,7 +491,7 @@ def _without_escapes(normalised: Normalised) -> dict[str, int]:
 
 def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> RowReading:
     """Converts a row with a reader, like `build` with the options that leave out least."""
-    source = Source("row", data=row_line(row))
+    source = Source("row", data=_row_line(row))
     events = list(read_events(readers()[reader], source))
     conversations = [event for event in events if isinstance(event, Conversation)]
     problems = [event for event in events if isinstance(event, Problem)]

@@ -25,7 +25,7 @@ from builder.keys import (
     write_keys,
     wrong_keys,
 )  # fmt: skip
-from builder.qwen3.parts import PARTS
+from builder.qwen3.render import PARTS
 
 _MOST = (1 << 32) - 1
 """The highest number in a line; a higher one is not read, as audits count in four bytes."""
@@ -46,7 +46,7 @@ def _parts(value: Json) -> Mapping[str, int]:
 
 COUNT = Kind("number", lambda value: value if _is_number(value) else 0)
 COUNTS = Kind("number by code", _numbers)
-TOKENS_BY_PART = Kind("number by part", _parts)
+_TOKENS_BY_PART = Kind("number by part", _parts)
 
 
 def _context(value: Json) -> Context | None:
@@ -114,8 +114,8 @@ def _failures(value: Json) -> Mapping[str, str] | None:
 MODELS = Kind("list of texts or nulls", _models)
 CONTEXT = Kind("object: `level`, `missing`", _context)
 SPANS = Kind("list of [start, end]", _spans)
-FAILURES = Kind("failure by call", _failures)
-PREFERENCES = Kind("list of objects", _preferences)
+_FAILURES = Kind("failure by call", _failures)
+_PREFERENCES = Kind("list of objects", _preferences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class SampleMeta:
     tokens: int = key(COUNT, "tokens of the rendering")
     trained_tokens: int = key(COUNT, "those of `spans`: the tokens that are trained")
     tokens_by_part: Mapping[str, int] = key(
-        TOKENS_BY_PART, "tokens of each part (docs/audit.md); they add up to `tokens`"
+        _TOKENS_BY_PART, "tokens of each part (docs/audit.md); they add up to `tokens`"
     )
     render_sha256: str = key(TEXT, "sha256 of the rendering in UTF-8")
     spans: tuple[tuple[int, int], ...] = key(
@@ -172,10 +172,10 @@ class SampleMeta:
         optional=True,
     )  # fmt: skip
     failed_calls: Mapping[str, str] | None = key(
-        FAILURES, "how calls failed, as the log says; absent: it does not say which failed",
+        _FAILURES, "how calls failed, as the log says; absent: it does not say which failed",
         optional=True,
     )  # fmt: skip
-    preferences: tuple[Preference, ...] = key(PREFERENCES, "pairs of answers", optional=True)
+    preferences: tuple[Preference, ...] = key(_PREFERENCES, "pairs of answers", optional=True)
     token_counts: str = key(
         TEXT, "`estimate`: by another tokenizer than the model's; absent: exact", optional=True
     )

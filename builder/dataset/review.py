@@ -19,9 +19,9 @@ from builder.problem import UsageError
 ACCEPT, REJECT = "accept", "reject"
 DECISIONS = (ACCEPT, REJECT)
 
-REVIEW = "review"
+_REVIEW = "review"
 """The code of samples that a review rejects."""
-UNREVIEWED = "unreviewed"
+_UNREVIEWED = "unreviewed"
 """The code of samples that no review accepts, if only accepted ones are written."""
 
 
@@ -47,8 +47,8 @@ class Review:
         """
         decided = self.decisions.get(sample, Decision()).decision
         if decided == REJECT:
-            return REVIEW
-        return None if unreviewed or decided == ACCEPT else UNREVIEWED
+            return _REVIEW
+        return None if unreviewed or decided == ACCEPT else _UNREVIEWED
 
     def decided(self, samples: Iterable[Mapping[str, Json]]) -> set[str]:
         """Returns the ids of the samples, given by their meta/, on which there is a decision."""
@@ -102,7 +102,6 @@ def review_lines(decisions: Mapping[str, Decision]) -> bytes:
 
 
 def _decision(line: bytes) -> tuple[str, Decision] | str:
-    """Returns the id and the decision of a line, or a description of its fault."""
     try:
         value = loads(line)
     except JsonFault as fault:

@@ -12,14 +12,22 @@ from typing import Any
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import DataFile, dataset_files
-from builder.dataset.forms import RowReading, no_sample, read_any
+from builder.dataset.forms import (
+    RowReading,
+    is_csv,
+    no_sample,
+    read_any,
+    read_sample,
+    reader_for,
+    reader_of_rows,
+    targets,
+    unrenderable,
+)
 from builder.dataset.meta import NO_META, SampleMeta
-from builder.dataset.recognition import is_csv, reader_for, reader_of_rows
-from builder.dataset.samples import read_sample, targets, unrenderable
 from builder.finding import CheckFinding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
-from builder.qwen3.style import SPECIFIED, Style
+from builder.qwen3.templates import SPECIFIED, Style
 from builder.readers.toolkit import as_dict
 from builder.sample import Sample
 from builder.sources.sniff import PEEK_LINES
@@ -171,7 +179,7 @@ def dataset_rows(
             raise UsageError(f"dataset {item.name!r}: cannot be read: {reason(error)}") from None
     if files:
         return
-    for row in hub_rows(dataset, as_is=as_is):
+    for row in _hub_rows(dataset, as_is=as_is):
         yield replace(row, style=style) if row.foreign else row
 
 
@@ -302,7 +310,7 @@ def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
         yield number, plain_row(row)
 
 
-def hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
+def _hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
     """Yields the rows of a Hub dataset as the loader streams them. Raises UsageError.
 
     For `as_is` see `dataset_rows`.

@@ -13,6 +13,7 @@ import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,6 @@ from typing import IO, Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.dataset.conversions import Conversions
 from builder.dataset.files import DataFile
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, is_parquet, plain_row, reader_of, unindexed_rows
@@ -31,15 +31,71 @@ from builder.readers.toolkit.narrow import as_dicts, as_str
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
+# Caches the converted rows of a file on disk, so that searches need not convert them again.
+
+
+class _Conversions:
+    """The rows of one file that were converted from another form, as JSON in a scratch file.
+
+    The index thread adds them in order while searches read them.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._ends = array("Q")
+        self._stream: IO[bytes] | None = None
+        self._is_finished = False
+        self._changed = threading.Condition()
+
+    def add(self, converted: Json) -> None:
+        """Appends the next row of the file; None if it was not converted."""
+        line = b""
+        if converted is not None:
+            line = dumps(converted).encode("utf-8", "surrogatepass")
+            if self._stream is None:
+                self._stream = NamedTemporaryFile(  # noqa: SIM115 - closed by `finish`
+                    buffering=0, dir=self._scratch, delete=False
+                )
+            self._stream.write(line)
+        with self._changed:
+            self._ends.append((self._ends[-1] if self._ends else 0) + len(line))
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Marks the end: `lines` no longer waits for more."""
+        if self._stream is not None:
+            self._stream.close()
+        with self._changed:
+            self._is_finished = True
+            self._changed.notify_all()
+
+    def lines(self) -> Iterator[bytes | None]:
+        """Yields each row, None if it was not converted. Waits for rows until `finish`."""
+        row, start = 0, 0
+        with ExitStack() as opened:
+            stream: IO[bytes] | None = None
+            while True:
+                with self._changed:
+                    while row >= len(self._ends) and not self._is_finished:
+                        self._changed.wait()
+                    if row >= len(self._ends):
+                        return
+                    size = self._ends[row] - start
+                if size and stream is None and self._stream is not None:
+                    stream = opened.enter_context(Path(self._stream.name).open("rb"))
+                yield stream.read(size) if size and stream is not None else None
+                row, start = row + 1, start + size
+
+
 STEP = 16
 """The offset of every STEP-th row is recorded."""
-MAX_ROW = 64 << 20
+_MAX_ROW = 64 << 20
 """Bytes of the longest line that is shown; a longer one becomes a `Problem`."""
 _PIECE = 1 << 20
 _SHOWN = 4_000
 """Bytes shown of a row that is not JSON."""
 
-Line = tuple[int, bytes]
+_Line = tuple[int, bytes]
 
 
 class LineIndex:
@@ -82,7 +138,7 @@ class LineIndex:
                     self.whole = True
                     return
 
-    def lines(self, row: int) -> Iterator[Line]:
+    def lines(self, row: int) -> Iterator[_Line]:
         """Yields (number from 1, line) from a known row on; lines are cut at MAX_ROW + 1 bytes."""
         with self._lock:
             step = min(row // STEP, len(self._offsets) - 1)
@@ -92,7 +148,7 @@ class LineIndex:
         with self.path.open("rb") as stream:
             stream.seek(offset)
             skip = row - step * STEP
-            while line := stream.readline(MAX_ROW + 1):
+            while line := stream.readline(_MAX_ROW + 1):
                 ended = line.endswith(b"\n")
                 while not ended and (piece := stream.readline(_PIECE)):
                     ended = piece.endswith(b"\n")
@@ -173,7 +229,7 @@ class Address:
         return f"{self.file}.{self.row}"
 
 
-class DatasetFile:
+class _DatasetFile:
     """A file of rows with its meta/, opened on first use.
 
     reader     converts the rows of another format; None if none is needed
@@ -191,7 +247,7 @@ class DatasetFile:
         self._opening = threading.Lock()
         self._opened: LineIndex | ParquetIndex | None = None
         self._are_lines = True
-        self.converted = Conversions(scratch)
+        self.converted = _Conversions(scratch)
 
     @property
     def data(self) -> LineIndex | ParquetIndex:
@@ -264,8 +320,8 @@ class DatasetFile:
             return
         for number, line in index.lines(row):
             read = replace(unread, number=number, meta_line=next(metas, None))
-            if len(line) > MAX_ROW:
-                fault = Problem("too_large", f"line {number}", f"more than {MAX_ROW} bytes")
+            if len(line) > _MAX_ROW:
+                fault = Problem("too_large", f"line {number}", f"more than {_MAX_ROW} bytes")
                 yield replace(read, line=line[:_SHOWN], fault=fault)
             elif self._are_lines:
                 yield replace(read, line=line.removesuffix(b"\n"))
@@ -278,7 +334,7 @@ class Rows:
 
     def __init__(self, files: Sequence[DataFile], scratch: Path) -> None:
         """Recognises every file. Raises UsageError for a log, and for rows of an unknown form."""
-        self.files = [DatasetFile(file, scratch) for file in files]
+        self.files = [_DatasetFile(file, scratch) for file in files]
 
     def locate(self, number: int) -> Address | None:
         """Returns the address of the row with this number in the dataset, or None."""
@@ -335,8 +391,8 @@ def characters(row: DatasetRow) -> int:
 
 def decoded(line: bytes) -> Json:
     """Returns the value of a line; if it is not JSON, the beginning of its text."""
-    if len(line) > MAX_ROW:
-        return f"a line of more than {MAX_ROW} bytes"
+    if len(line) > _MAX_ROW:
+        return f"a line of more than {_MAX_ROW} bytes"
     try:
         return loads(line)
     except JsonFault:

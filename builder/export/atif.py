@@ -18,8 +18,7 @@ from builder.jsonio import dumps
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.output.folder import folder_aside, put_in_place
-from builder.qwen3.flatten import flatten
-from builder.qwen3.parse import to_dialogue
+from builder.qwen3.flat import flatten, to_dialogue
 from builder.readers import readers
 from builder.sample import Dialogue, Sample
 from builder.sources.source import Source

@@ -18,7 +18,7 @@ from builder.credentials import reason
 from builder.export.variants import Variant
 from builder.parallel.host import quiet_datasets
 from builder.qwen3.tokenizer import Target
-from builder.verify.culprits import culprits
+from builder.verify.as_loaded import culprits
 
 ROUNDS = 10
 """Maximum number of times that an export is written without the samples found so far."""

@@ -11,9 +11,9 @@ from builder.conversation import Json
 from builder.dataset.rows import CONVERSATION, DatasetRow
 from builder.export.preference import PreferencePair
 from builder.export.variants import ExportItem
-from builder.normalize.as_options import with_options
+from builder.normalize.remedies import with_options
 from builder.qwen3.render import is_bare, is_following
-from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.templates import Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.text import counted
 from builder.trainers import DEFAULT_LENGTHS

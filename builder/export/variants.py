@@ -18,10 +18,10 @@ from builder.conversation import Json
 from builder.export.preference import PreferencePair
 from builder.jsonio import dumps, loads
 from builder.normalize.units import examples
-from builder.qwen3.flatten import flatten
-from builder.qwen3.json_calls import call_text
+from builder.qwen3.calls import call_text
+from builder.qwen3.flat import flatten
 from builder.qwen3.render import tools_block
-from builder.qwen3.style import SPECIFIED, Style
+from builder.qwen3.templates import SPECIFIED, Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.trainers import TRAINERS

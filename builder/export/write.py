@@ -31,7 +31,7 @@ from builder.finding import CheckFinding
 from builder.jsonio import dumps, loads
 from builder.output.folder import folder_aside, put_in_place
 from builder.problem import UsageError
-from builder.qwen3.parse import to_dialogue
+from builder.qwen3.flat import to_dialogue
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample

@@ -3,19 +3,112 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 
 from builder.conversation import Data, Json, Media, Text, ToolResult, Unparsed
 from builder.jsonio import loads_text
-from builder.normalize import padding
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join, part_text
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import SharedTools
+from builder.normalize.options import NormalizeOptions, SharedTools
+from builder.normalize.tools import convert, tool_name
 from builder.problem import Problem
-from builder.qwen3.json_calls import breaks_json
+from builder.qwen3.calls import breaks_json
 from builder.readers.toolkit.comparison import has_no_arguments
+
+# Removes the nulls with which Arrow pads the structs of a column.
+
+_VALUES = frozenset({"default", "const", "example"})
+"""Keywords of JSON Schema whose value may be null."""
+
+
+def is_padded(tools: Json) -> bool:
+    """Returns whether definitions have a null where only a schema, a list or a name can be."""
+    if isinstance(tools, list):
+        return any(map(is_padded, tools))
+    if not isinstance(tools, dict):
+        return False
+    properties = tools.get("properties")
+    if isinstance(properties, dict) and None in properties.values():
+        return True
+    is_schema = not isinstance(tools.get("name"), str)  # Hermes has `required: null` beside it
+    if is_schema and any(tools.get(key, "") is None for key in _NEVER_NULL):
+        return True
+    return any(is_padded(item) for item in tools.values() if item.__class__ in _NESTED)
+
+
+_NESTED = (dict, list)
+_NEVER_NULL = ("type", "properties", "required", "items", "enum", "anyOf", "oneOf", "allOf")
+
+
+def _unpadded_tools(tools: Json) -> Json:
+    """Returns definitions without nulls, except those that are a value of a keyword."""
+    if isinstance(tools, list):
+        return [_unpadded_tools(item) for item in tools]
+    if not isinstance(tools, dict):
+        return tools
+    return {
+        key: item if key in _VALUES else _unpadded_tools(item)
+        for key, item in tools.items()
+        if item is not None or key in _VALUES
+    }
+
+
+def _has_null(value: Json) -> bool:
+    if isinstance(value, dict):
+        return any(item is None or _has_null(item) for item in value.values())
+    return isinstance(value, list) and any(map(_has_null, value))
+
+
+def schemas(tools: Iterable[Json]) -> dict[str, Json]:
+    """Returns {name of the tool: schema of its arguments}."""
+    parameters: dict[str, Json] = {}
+    for tool in convert(tools, Counter()):
+        function = tool["function"]
+        parameters[tool_name(tool)] = (
+            function.get("parameters") if isinstance(function, dict) else None
+        )
+    return parameters
+
+
+def declares(value: Mapping[str, Json], schema: Json) -> bool:
+    """Returns whether a schema has a property for each null of an object."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    known = properties if isinstance(properties, dict) else {}
+    return not known or all(item is not None or key in known for key, item in value.items())
+
+
+def unpadded(value: Json, schema: Json, counts: Counter[str]) -> Json:
+    """Returns arguments without the nulls that their schema does not allow (`null_padding`)."""
+    fields = schema if isinstance(schema, dict) else {}
+    if isinstance(value, list):
+        return [unpadded(item, fields.get("items"), counts) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known, required = fields.get("properties"), fields.get("required")
+    properties = known if isinstance(known, dict) else {}
+    wanted = required if isinstance(required, list) else []
+    kept: dict[str, Json] = {}
+    for key, item in value.items():
+        if item is None and key not in wanted and not _allows_null(properties.get(key)):
+            counts["null_padding"] += 1
+        else:
+            kept[key] = unpadded(item, properties.get(key), counts)
+    return kept
+
+
+def _allows_null(schema: Json) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    kind, listed = schema.get("type"), schema.get("enum")
+    if kind == "null" or (isinstance(kind, list) and "null" in kind) or schema.get("nullable"):
+        return True
+    if isinstance(listed, list) and None in listed and kind is None:
+        return True
+    for key in ("anyOf", "oneOf"):
+        if isinstance(options := schema.get(key), list):
+            return any(map(_allows_null, options))
+    return kind is None and listed is None and "const" not in schema and "$ref" not in schema
 
 
 def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -148,31 +241,29 @@ def _unpadded(draft: Draft, options: NormalizeOptions) -> Draft:
     """
     counts: Counter[str] = Counter()
     tools = draft.tools
-    is_padded = draft.padded or (tools is not None and padding.is_padded(list(tools)))
-    if is_padded and tools is not None:
-        cleaned = tuple(map(padding.unpadded_tools, tools))
+    fills = draft.padded or (tools is not None and is_padded(list(tools)))
+    if fills and tools is not None:
+        cleaned = tuple(map(_unpadded_tools, tools))
         if cleaned != tools:
             counts["null_padding"] += 1
             tools = cleaned
-    calls = [call for call in calls_in(draft.blocks) if padding.has_null(call.arguments)]
+    calls = [call for call in calls_in(draft.blocks) if _has_null(call.arguments)]
     if calls:
         listed = options.supplied_tools if tools is None else tools
-        known = padding.schemas(listed or ())
-        is_padded = is_padded or not all(
-            padding.declares(call.arguments, known.get(call.name))
+        known = schemas(listed or ())
+        fills = fills or not all(
+            declares(call.arguments, known.get(call.name))
             for call in calls
             if isinstance(call.arguments, dict)
         )
-    if not is_padded:
+    if not fills:
         return draft
     nulls = {call.ordinal for call in calls}
     blocks = [
         replace(
             block,
             calls=tuple(
-                replace(
-                    call, arguments=padding.unpadded(call.arguments, known.get(call.name), counts)
-                )
+                replace(call, arguments=unpadded(call.arguments, known.get(call.name), counts))
                 if call.ordinal in nulls
                 else call
                 for call in block.calls
@@ -190,8 +281,8 @@ def _requiring(names: Collection[str], draft: Draft, options: NormalizeOptions) 
     shared = options.shared_tools or SharedTools()
     elsewhere = shared.elsewhere(draft.version)
     listed = draft.tools if draft.tools is not None else options.supplied_tools
-    known = padding.schemas([elsewhere[name] for name in names if name in elsewhere])
-    known |= padding.schemas(listed or ())
+    known = schemas([elsewhere[name] for name in names if name in elsewhere])
+    known |= schemas(listed or ())
     required = {name: known.get(name) for name in names}
     return frozenset(
         name
@@ -255,3 +346,6 @@ def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         alone = replace(block, texts=(), reasoning=(), text_last=0)
         blocks += [replace(alone, calls=(call,)) for call in block.calls[1:]]
     return draft.having(blocks)
+
+
+# Steps that fit a conversation to the target's template: calls that it loses, edges that it trims.

@@ -22,9 +22,11 @@ from builder.conversation import (
     lowest,
 )
 from builder.jsonio import dumps, dumps_compact
-from builder.normalize.context import UNKNOWN
 from builder.problem import Problem
-from builder.qwen3.dialect import LostCall
+from builder.qwen3.calls import LostCall
+
+UNKNOWN = Context("partial")
+"""The default context of a draft."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from builder.problem import Problem
 from builder.readers.toolkit.comparison import looks_random
 from builder.text import map_strings
 
-KEY_DIGITS = 16
+_KEY_DIGITS = 16
 """Hexadecimal digits of a key."""
 
 
@@ -80,7 +80,7 @@ class JoinedAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerKeys:
+class _AnswerKeys:
     """The keys of one answer, the surest first: messages `first` to `last` of its conversation."""
 
     first: int
@@ -89,7 +89,7 @@ class AnswerKeys:
     keys: tuple[str, ...]
 
 
-def answers(messages: Sequence[Message]) -> Iterator[AnswerKeys]:
+def answers(messages: Sequence[Message]) -> Iterator[_AnswerKeys]:
     """Yields the answers of a conversation, each in one or more messages, with their keys."""
     chain = anchored = ""
     asked = ""
@@ -114,18 +114,16 @@ def answers(messages: Sequence[Message]) -> Iterator[AnswerKeys]:
         ids = [_digest(one) for one in map(_given_id, calls) if looks_random(one)]
         keys = (*_responses(messages[first:position]), *ids, chain, anchored)
         is_target = any(one.untrained is None for one in messages[first:position])
-        yield AnswerKeys(first, position - 1, is_target, tuple(dict.fromkeys(keys)))
+        yield _AnswerKeys(first, position - 1, is_target, tuple(dict.fromkeys(keys)))
         anchored = ids[-1] if ids else anchored  # a capture may begin later than the log
         asked = ""
 
 
 def _given_id(call: ToolCall) -> str:
-    """Returns the provider's id of a call, to which agents add the tool's name or an item's id."""
     return (call.id or "").removeprefix(f"{call.name}__").partition("|")[0]
 
 
 def _responses(messages: Sequence[Message]) -> Iterator[str]:
-    """Yields the keys of the responses of an answer; many logs name a turn by its response."""
     for name in dict.fromkeys(one.response or one.turn for one in messages):
         if name is not None and looks_random(name):
             yield _digest(f"response\0{name}")
@@ -133,7 +131,7 @@ def _responses(messages: Sequence[Message]) -> Iterator[str]:
 
 def _digest(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=KEY_DIGITS // 2).hexdigest()
+    return hashlib.blake2b(data, digest_size=_KEY_DIGITS // 2).hexdigest()
 
 
 @dataclass(slots=True)
@@ -205,4 +203,4 @@ def joined(seen: Sequence[SeenAnswers]) -> dict[int, JoinedAnswers]:
 
 
 def _keys(text: str) -> Iterator[str]:
-    return (text[at : at + KEY_DIGITS] for at in range(0, len(text), KEY_DIGITS))
+    return (text[at : at + _KEY_DIGITS] for at in range(0, len(text), _KEY_DIGITS))

@@ -23,16 +23,28 @@ from itertools import count
 from builder.brief import brief
 from builder.conversation import Context, Conversation, ToolCall
 from builder.normalize.calls import arguments, pair, parallel
-from builder.normalize.content import characters, reasoning
-from builder.normalize.definitions import offered, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in
-from builder.normalize.fit import lost_calls, trim
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.reading import read_draft
-from builder.normalize.targets import TOKENS, cut, end_with_target, mark_tokens, mask, successive
-from builder.normalize.turns import cut_before_user, join_texts, system, turns
+from builder.normalize.tools import offered, tools
+from builder.normalize.turns import (
+    TOKENS,
+    characters,
+    cut,
+    cut_before_user,
+    end_with_target,
+    join_texts,
+    lost_calls,
+    mark_tokens,
+    mask,
+    reasoning,
+    successive,
+    system,
+    trim,
+    turns,
+)
 from builder.problem import Problem
-from builder.qwen3.dialect import LostCall
+from builder.qwen3.calls import LostCall
 from builder.sample import Call, Dialogue, Turn
 from builder.text import escape_tokens, token_pattern
 
@@ -102,7 +114,7 @@ class Normalised:
         }
 
 
-Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
+_Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
 
 
 def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalised:
@@ -159,7 +171,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
     )
 
 
-STEPS: tuple[Step, ...] = (
+STEPS: tuple[_Step, ...] = (
     system,
     turns,
     cut_before_user,
@@ -184,7 +196,7 @@ _UP_TO_TOKENS = (*STEPS[: STEPS.index(successive)], mark_tokens, *STEPS[STEPS.in
 
 
 def _after(
-    steps: Sequence[Step], result: Draft | Problem, options: NormalizeOptions
+    steps: Sequence[_Step], result: Draft | Problem, options: NormalizeOptions
 ) -> tuple[Draft, Draft | Problem]:
     """Returns the draft before the last step that was run, and the result of that step."""
     draft = Draft(())

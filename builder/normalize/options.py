@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from builder.conversation import Json
-from builder.normalize.shared import AgentDefinitions, SharedTools
 from builder.options import DERIVED, SUPPLIED, check_values, refusing_unknown
-from builder.qwen3.constants import ADDED_TOKENS
-from builder.qwen3.style import SPECIFIED, Style
+from builder.qwen3.calls import ADDED_TOKENS
+from builder.qwen3.templates import SPECIFIED, Style
+
+# Defines the tool definitions that an agent's sessions share (`builder.normalize.tools`).
+
+Definition: TypeAlias = "dict[str, Json]"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDefinitions:
+    """What one version of an agent sends; `system` and `tools` are None if not to be used."""
+
+    agent: str
+    version: str
+    system: str | None = None
+    tools: tuple[Json, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTools:
+    """The definitions that the sessions of an agent share.
+
+    inferred  {name: definition}, inferred from the calls of all sessions
+    logged    {version: {name: definition}}, logged by sessions of this version
+    common    {version: names of the tools in all logged lists of this version}
+    source    {name: definition}, logged by other requests of the same source
+    """
+
+    inferred: Mapping[str, Definition] = field(default_factory=dict)
+    logged: Mapping[str, Mapping[str, Definition]] = field(default_factory=dict)
+    common: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source: Mapping[str, Definition] = field(default_factory=dict)
+
+    def listed(self, version: str | None, called: Collection[str]) -> list[Json]:
+        """Returns the definitions for a session that logged none: common and called tools."""
+        known = self.logged.get(version or "", {})
+        names = {*self.common.get(version or "", ()), *called}
+        return [known[name] for name in sorted(names) if name in known]
+
+    def elsewhere(self, version: str | None) -> Mapping[str, Definition]:
+        """Returns the definitions in other logs that a session or request of a log may use."""
+        return {**self.source, **self.logged.get(version or "", {})}
+
 
 Unit = Literal["conversation", "query", "turn"]
-Training = Literal["keep", "mask"]
+_Training = Literal["keep", "mask"]
 
 
 @refusing_unknown
@@ -28,12 +69,12 @@ class TrainOptions:
     rewound      turns that the user took back
     """
 
-    errors: Training = "keep"
-    denied: Training = "keep"
-    interrupted: Training = "keep"
-    repeated: Training = "keep"
-    no_thought: Training = "keep"
-    rewound: Training = "mask"
+    errors: _Training = "keep"
+    denied: _Training = "keep"
+    interrupted: _Training = "keep"
+    repeated: _Training = "keep"
+    no_thought: _Training = "keep"
+    rewound: _Training = "mask"
 
     def __post_init__(self) -> None:
         """Raises UsageError for a value that is none of the field's."""
@@ -48,7 +89,7 @@ class TrainOptions:
 @refusing_unknown
 @dataclass(frozen=True, slots=True)
 class LengthOptions:
-    """Options of `limits:` on the lengths of samples (`builder.normalize.windows`).
+    """Options of `limits:` on the lengths of samples (`builder.normalize.units`).
 
     max_tokens            the maximum length of a sample
     too_long              longer samples are rejected, split into windows, or cut at their end
@@ -71,7 +112,7 @@ class NormalizeOptions:
 
     The last nine are not keys: `train` is a section of its own. `supplied_tools` and
     `supplied_system` come from the options of an input whose logs lack them. `captured` are what
-    agents send, of which `builder.normalize.captured.for_log` supplies the one for a log and sets
+    agents send, of which `builder.normalize.tools.for_log` supplies the one for a log and sets
     `supplied_source`, the source of the tools, and `of_other_version`: which of `tools` and
     `system` are not of the log's version. `shared_tools` come from other sessions of the same agent
     (None: not known yet). `added_tokens` are the control tokens of the target tokenizer, `style` is

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from builder.conversation import (
     Content,
+    Context,
     Conversation,
     Data,
     Media,
@@ -20,9 +21,9 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.normalize.calls import join_answers
-from builder.normalize.context import derived_context
 from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.tools import flat, is_name_only
 from builder.problem import Problem
 from builder.readers.toolkit.made_up import foreign_call
 from builder.readers.toolkit.marks import is_removed
@@ -30,6 +31,19 @@ from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import unknown_key
 
 UNKNOWN_PART = "unknown_part"
+
+
+def derived_context(conversation: Conversation, has_system: bool) -> Context:
+    """Returns the context that follows from the presence of a system prompt and logged tools.
+
+    Definitions that consist of a name are not what the model saw: `tools` are missing.
+    """
+    missing = [] if has_system else ["system"]
+    added = ("inferred", "supplied", "captured", "shared", "mixed")
+    tools = conversation.tools
+    if tools is None or conversation.tools_source in added or any(map(is_name_only, flat(tools))):
+        missing.append("tools")
+    return Context("partial" if missing else "logged", tuple(missing))
 
 
 def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft | Problem:
@@ -157,14 +171,12 @@ class _DraftReader:
                 self._count_moved()
 
     def _count_moved(self) -> None:
-        """Counts messages of the user that the log has before a result, and a sample after it."""
         for block in self.blocks if self.asked is None else self.blocks[self.asked + 1 :]:
             if block.role == "user" and not block.harness and id(block) not in self.moved:
                 self.moved.add(id(block))
                 self.counts["user_moved"] += 1
 
     def _answer(self) -> list[Block]:
-        """Returns the last assistant blocks that may be one answer."""
         return [] if self.asked is None else self.blocks[self.run : self.asked + 1]
 
     def attach_results(self) -> None:
@@ -203,7 +215,6 @@ class _DraftReader:
                 self.blocks.append(block)
 
     def _follows_results(self) -> bool:
-        """Returns whether the preceding messages are results of the last assistant block."""
         last = self.blocks[-1] if self.blocks else None
         has_results = bool(self.results) or (last is not None and bool(last.results))
         return has_results and self.asked == len(self.blocks) - 1
@@ -328,7 +339,6 @@ class _DraftReader:
 
 
 def _lost_between(first: Block, second: Block) -> bool:
-    """Returns whether the log lacks a record between two answers."""
     before, after = (block.context.missing if block.context else () for block in (first, second))
     return "history" in after and "history" not in before
 
@@ -345,6 +355,5 @@ def _is_removed(part: Part) -> bool:
 
 
 def _unknown_parts(part: Part) -> int:
-    """Counts the parts of unknown types in a part of a message."""
     parts = part.content if isinstance(part, ToolResult) else (part,)
     return sum(isinstance(item, Unparsed) and item.code == UNKNOWN_PART for item in parts)

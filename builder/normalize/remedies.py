@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from builder.ledger import Ledger
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 
-ALLOW_EVAL = "--allow-eval"
+_ALLOW_EVAL = "--allow-eval"
 JOINED = " with "
 """Joins the keys of an option that consists of several, as in `codes.tsv`."""
 
@@ -34,7 +35,7 @@ def remedy(conversation: Conversation, code: str, options: NormalizeOptions) -> 
 
 def _changed(option: str, options: NormalizeOptions) -> NormalizeOptions | None:
     """Returns the options with this one set; None if it is not one of the normaliser's."""
-    if option == ALLOW_EVAL:
+    if option == _ALLOW_EVAL:
         return replace(options, allow_eval=True)
     parsed = [_SETTING.fullmatch(part) for part in option.split(JOINED)]
     settings: dict[str, Any] = {item[1]: item[2] for item in parsed if item is not None}
@@ -56,3 +57,32 @@ def record_remedy(code: str) -> str | None:
     A record that cannot be read has no turns, so no option of the normaliser applies to it.
     """
     return option_of(code) if code == "too_large" else None
+
+
+# Words advice for a command line: keys of the configuration as options to copy.
+
+_KEY = re.compile(
+    r"`((?:audit|limits|normalize|select|split|train|verify)(?:\.\w+)*): (\{[^`]*|[^`\s]+)`"
+)
+"""A key with its value between backticks; a value in words is not one to copy."""
+_JOINED_OPTIONS = re.compile(r"(--set [^`]*)` (?:and|with) `(--set )")
+"""Two options that are pasted together."""
+
+
+def with_options(text: str) -> str:
+    """Returns advice for a command line: `key: value` becomes `--set key=value`.
+
+    Code stays between backticks, for `print_wrapped`.
+    """
+    options = _KEY.sub(lambda found: f"`{_option(found)}`", text)
+    return _JOINED_OPTIONS.sub(r"\1 \2", options)
+
+
+def option_for(setting: str) -> str:
+    """Returns the option for what keeps a conversation: keys with their values, or an option."""
+    marked = with_options(JOINED.join(f"`{part}`" for part in setting.split(JOINED)))
+    return marked.replace("`", "")
+
+
+def _option(found: re.Match[str]) -> str:
+    return f"--set {shlex.quote(f'{found[1]}={found[2]}')}"

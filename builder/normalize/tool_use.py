@@ -2,9 +2,8 @@
 
 The calls of one session show only some arguments of a tool. So the calls of all sessions of an
 agent are counted (`ToolUse`), and one definition per tool is inferred from them (`SharedTools`).
-Sessions that logged no definitions get those that sessions of the same version logged.
-
-Counts are sums, so the result depends neither on the order of the sessions nor on the workers.
+Sessions that logged no definitions get those that sessions of the same version logged. Counts are
+sums, so the result depends neither on the order of the sessions nor on the workers.
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ from typing import Any
 from builder.conversation import Conversation, Json, ToolCall, ToolResult
 from builder.jsonio import dumps, loads
 from builder.ledger import ranked
-from builder.normalize import padding
-from builder.normalize.calls import call_fault, decoded, result_text
+from builder.normalize import calls
+from builder.normalize.calls import call_fault, result_text
+from builder.normalize.calls import decoded as decoded_arguments
 from builder.normalize.draft import DraftCall
-from builder.normalize.shared import Definition, SharedTools
+from builder.normalize.options import Definition, SharedTools
 from builder.normalize.tools import convert, function_tool, kind_of, schema_of, tool_name
 from builder.readers.toolkit.made_up import says_unknown
 
@@ -69,9 +69,9 @@ class ToolUse:
         return lacks
 
     def _call(self, part: ToolCall, *, padded: bool) -> None:
-        arguments = decoded(part.arguments, Counter())
+        arguments = decoded_arguments(part.arguments, Counter())
         if padded and isinstance(part.arguments, dict):
-            arguments = padding.unpadded(part.arguments, None, Counter())
+            arguments = calls.unpadded(part.arguments, None, Counter())
         if not isinstance(arguments, dict) or call_fault(DraftCall(0, part.name, arguments)):
             return
         used = {

@@ -9,11 +9,18 @@ description is invented.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from builder.conversation import Json
+from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import loads_text
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in
+from builder.normalize.options import AgentDefinitions, NormalizeOptions, SharedTools
+from builder.problem import Problem
+from builder.readers.toolkit.made_up import says_unknown
 from builder.readers.toolkit.tool_forms import (
     decoded,
     described,
@@ -24,6 +31,7 @@ from builder.readers.toolkit.tool_forms import (
     object_schema,
     parameters_of,
     schema_from,
+    without_deferred,
 )
 from builder.readers.toolkit.unknown_keys import unknown_key
 
@@ -266,3 +274,228 @@ def kind_of(value: Json) -> str:
         case list():
             return "array"
     return "object"
+
+
+# Steps on tool definitions: which tools were offered, and the list of the sample.
+
+_UNDEFINED = "undefined_tool"
+
+
+def calls_undefined(conversation: Conversation) -> bool:
+    """Returns whether the model called a tool that is not in the request's list, or has no list."""
+    names: set[str] | None = set()
+    if conversation.tools:
+        if not _lists_all(conversation.tools, conversation.tools_source):
+            return False
+        names = offered_names(conversation.tools)
+    return names is not None and any(
+        isinstance(part, ToolCall) and part.name not in names
+        for message in conversation.messages
+        for part in message.parts
+    )
+
+
+def _lists_all(tools: tuple[Json, ...] | None, source: str | None) -> bool:
+    return bool(tools) and source in (None, "logged")
+
+
+def offered(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Makes turns that call a tool which was not offered context only (`undefined_tool`).
+
+    A log that lists the tools of the request shows it, if none of its other requests defines the
+    tool. Without such a list, the result shows it, which says that there is no such tool, or the
+    reader knows it. `missing_tools: infer` defines such tools from their calls instead.
+    """
+    if options.missing_tools != "untrained" or not draft.called:
+        return draft
+    listed: set[str] | None = None
+    if _lists_all(draft.tools, draft.tools_source) and "tools" not in draft.context.missing:
+        listed = offered_names(draft.tools or ())
+    undefined: set[str] = set()
+    if listed is not None:
+        shared = options.shared_tools or SharedTools()
+        called = {call.name for call in draft.called}
+        undefined = called - listed - shared.elsewhere(draft.version).keys()
+
+    def is_undefined(block: Block, call: DraftCall) -> bool:
+        if call.name in undefined or block.untrained == _UNDEFINED:
+            return True
+        is_listed = listed is not None and call.name in listed
+        return not is_listed and call.answer is not None and says_unknown(call.answer, call.name)
+
+    ordinals = {
+        call.ordinal for block in draft.blocks for call in block.calls if is_undefined(block, call)
+    }
+    if not ordinals:
+        return draft
+    blocks = [
+        block
+        if ordinals.isdisjoint(call.ordinal for call in block.calls)
+        else replace(block, untrained=_UNDEFINED)
+        for block in draft.blocks
+    ]
+    offered_calls = tuple(call for call in draft.called if call.ordinal not in ordinals)
+    return replace(draft, blocks=tuple(blocks), called=offered_calls)
+
+
+def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Takes tool definitions from the log, the input's options or other sessions, or infers them.
+
+    Definitions from other sessions, of the same version of the agent, or from other requests of the
+    same log are counted as `tool_shared`. Other called tools are inferred from the calls of all
+    sessions of the agent, or of this session if the others are not known (`tool_inferred`; the
+    source is `mixed` if other definitions are not inferred), except those that were not `offered`.
+    If the list is not the one in the log, or a definition cannot be written (a provider's own
+    tool), the model saw another list, so `tools` is missing in the context of all turns. `tools:
+    called` leaves out definitions that no kept call uses (`tools_left_out`).
+    """
+    counts: Counter[str] = Counter()
+    listed, source = draft.tools, draft.tools_source
+    supplied = {"tools"} if listed is None and options.supplied_tools else set()
+    if draft.changes.get("system_supplied") or draft.changes.get("system_replaced"):
+        supplied.add("system")
+    counts["other_version"] += not supplied.isdisjoint(options.of_other_version)
+    if listed is None and options.supplied_tools is not None:
+        called = {call.name for call in draft.called}
+        listed, deferred = without_deferred(options.supplied_tools, called)
+        source = options.supplied_source
+        counts["deferred_tools"] += len(deferred)
+    shared = options.shared_tools or SharedTools()
+    if listed is None:
+        listed = tuple(shared.listed(draft.version, {call.name for call in draft.called}))
+        source = "shared" if listed else source
+        counts["tool_shared"] += len(listed)
+    definitions = convert(listed, counts)
+    known = {tool_name(tool) for tool in definitions}
+    kept = {call.name for call in calls_in(draft.blocks)}
+    wanted = kept if known else {call.name for call in draft.called}
+    added: list[dict[str, Json]] = []
+    if options.missing_tools == "untrained" and wanted - known:
+        elsewhere = shared.elsewhere(draft.version)
+        used = dict.fromkeys(call.name for call in draft.called if call.name in wanted - known)
+        added = convert([elsewhere[name] for name in used if name in elsewhere], Counter())
+        counts["tool_shared"] += len(added)
+        source = "shared" if added and source in (None, "none", "logged") else source
+    wanted = wanted - known - {tool_name(tool) for tool in added}
+    missing = [
+        (call.name, call.arguments)
+        for call in draft.called
+        if call.name in wanted and isinstance(call.arguments, dict)
+    ]
+    if options.missing_tools == "reject":
+        if lacking := sorted(kept - known):
+            detail = f"no definition of {', '.join(lacking)}"
+            return Problem("missing_tools", "conversation", detail[:200], records=0)
+        missing = []
+    inferred = [shared.inferred.get(tool_name(tool), tool) for tool in infer(missing)]
+    counts["tool_inferred"] += len(inferred)
+    if inferred:
+        source = "mixed" if (known or added) and source != "inferred" else "inferred"
+    elif not definitions and not added:
+        source = "none"
+    if added or inferred or counts["server_tool_dropped"] or counts["bad_tool"]:
+        draft = draft.having([_without_tools(block) for block in draft.blocks])
+    listing = [*definitions, *added, *inferred]
+    if options.tools == "called":
+        chosen = [tool for tool in listing if tool_name(tool) in kept]
+        counts["tools_left_out"] += len(listing) - len(chosen)
+        listing = chosen
+    return replace(draft, tools=tuple(listing), tools_source=source).counting(**counts)
+
+
+def _without_tools(block: Block) -> Block:
+    return block.lacking("tools") if block.role == "assistant" else block
+
+
+def definitions_in(conversations: Iterable[Conversation]) -> dict[str, dict[str, Json]]:
+    """Returns {name: definition} of all tools that conversations of one log list.
+
+    Of several definitions of a tool the first is returned.
+    """
+    definitions: dict[str, dict[str, Json]] = {}
+    for conversation in conversations:
+        if _lists_all(conversation.tools, conversation.tools_source):
+            for tool in convert(conversation.tools or (), Counter()):
+                definitions.setdefault(tool_name(tool), tool)
+    return definitions
+
+
+# Chooses what an agent sent (`builder capture --definitions`) for the logs that lack it.
+
+_COMMANDS: Mapping[str, tuple[str, str, str, str]] = {
+    "claude-code": ("claude", "--model", "-p hi", "@anthropic-ai/claude-code"),
+    "codex": ("codex exec --skip-git-repo-check", "-m", "hi", "@openai/codex"),
+    "gemini-cli": ("gemini -y", "-m", "-p hi", "@google/gemini-cli"),
+    "opencode": ("opencode run", "", "hi", "opencode-ai"),
+    "pi": ("pi", "", "-p hi", "@mariozechner/pi-coding-agent"),
+    "qwen-code": ("qwen -y", "-m", "-p hi", "@qwen-code/qwen-code"),
+}
+"""{reader of an agent's logs: the parts of a command that lets the agent send one request}.
+
+They are what stands before the model, the option that names it ("" where the agent demands the
+provider too, which its log may not name), what stands after it, and the agent's package on npm.
+"""
+
+_VERSION = re.compile(r"\d[\w.+-]{0,39}", re.ASCII)
+"""The version of an agent in a log that may stand in a command that the user runs."""
+
+_MODEL = re.compile(r"[a-z0-9][\w.:/@+\[\]-]{0,79}", re.ASCII | re.IGNORECASE)
+"""The name of a model in a log that may stand in a command that the user runs."""
+
+
+def definitions_command(
+    agent: str, model: str | None = None, version: str | None = None
+) -> str | None:
+    """Returns the command that captures an agent's definitions, or None if none is known.
+
+    It names the model of the log if the agent has an option for it, because agents offer other
+    tools to other models. With a version, it runs that version, by npx.
+    """
+    if agent not in _COMMANDS:
+        return None
+    begin, option, end, package = _COMMANDS[agent]
+    if version and _VERSION.fullmatch(version):
+        begin = f"npx -y {package}@{version} {begin.partition(' ')[2]}".rstrip()
+    named = bool(option and model and _MODEL.fullmatch(model))
+    chosen = f" {option} {shlex.quote(model or '')}" if named else ""
+    file = definitions_file(agent, version)
+    return f"builder capture --definitions -o {file} -- {begin}{chosen} {end}"
+
+
+def definitions_file(agent: str, version: str | None = None) -> str:
+    """Returns the name of the file that the command writes."""
+    is_named = version is not None and _VERSION.fullmatch(version)
+    return f"{agent}-{version if is_named else 'definitions'}.json"
+
+
+def for_log(options: NormalizeOptions, agent: str, version: str | None) -> NormalizeOptions:
+    """Returns the options for a log of an agent, with the definitions of the nearest version.
+
+    That is the log's own, else the last before it, else the first after it. Definitions of other
+    agents are not used.
+    """
+    own = [item for item in options.captured if item.agent == agent]
+    tools = _nearest([item for item in own if item.tools is not None], version)
+    system = _nearest([item for item in own if item.system is not None], version)
+    if tools is not None:
+        options = replace(options, supplied_tools=tools.tools, supplied_source="captured")
+    if system is not None:
+        options = replace(options, supplied_system=system.system)
+    chosen = (("tools", tools), ("system", system))
+    others = tuple(name for name, item in chosen if item and version and item.version != version)
+    return replace(options, of_other_version=others) if others else options
+
+
+def _nearest(captured: Sequence[AgentDefinitions], version: str | None) -> AgentDefinitions | None:
+    if not captured:
+        return None
+    ranked = sorted(captured, key=lambda item: (_numbers(item.version), item.version))
+    if version is None:
+        return ranked[-1]
+    same = [item for item in ranked if item.version == version]
+    before = [item for item in ranked if _numbers(item.version) <= _numbers(version)]
+    return (same or before or ranked[:1])[-1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"\d{1,9}", version, re.ASCII)[:4])

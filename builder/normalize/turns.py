@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
 
-from builder.normalize.draft import Block, Draft, calls_in
+from builder.codes import UNTRAINED, meaning
+from builder.conversation import REPEAT, Json
+from builder.jsonio import dumps
+from builder.normalize.calls import call_fault
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.tools import offered_names, tools
 from builder.problem import Problem
+from builder.qwen3.calls import Dialect, LostCall, Signatures, signatures
+from builder.qwen3.templates import Thoughts
+from builder.readers.toolkit.comparison import has_no_arguments
+from builder.sample import Call
+from builder.text import are_plain, break_tokens, clean, map_strings, token_pattern
+
+# Removes the nulls with which Arrow pads the structs of a column.
+
+_VALUES = frozenset({"default", "const", "example"})
+"""Keywords of JSON Schema whose value may be null."""
 
 
 def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -116,3 +134,519 @@ def join_texts(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
         texts = (text,) if text else ()
         blocks.append(block if texts == block.texts else replace(block, texts=texts))
     return draft.having(blocks, counts)
+
+
+# Steps on content: thoughts, characters.
+
+
+def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Drops thoughts, or keeps them where the template shows them.
+
+    Most show those after the last user turn (`last_query_index` of the template); some
+    show all, some none. In units other than the conversation each example has its own last query,
+    so `builder.normalize.units` drops the hidden thoughts.
+    """
+    has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
+    query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")
+    shows = options.style.thoughts.has_blocks
+    every = options.style.thoughts is Thoughts.every
+    blocks = []
+    dropped = 0
+    for at, block in enumerate(draft.blocks):
+        is_visible = shows and (at > query or every or options.unit != "conversation")
+        keep = options.reasoning == "keep" and is_visible and has[at]
+        dropped += has[at] and not keep
+        text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())
+        thoughts = (text,) if keep else ()
+        blocks.append(block if thoughts == block.reasoning else replace(block, reasoning=thoughts))
+    draft = draft.having(blocks, {"reasoning_dropped": dropped})
+    state = "dropped" if draft.changes.get("reasoning_dropped") else "none"
+    if any(block.reasoning for block in blocks):
+        state = "kept"
+    return replace(draft, reasoning=state)
+
+
+def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Cleans the Unicode of logged text and breaks up its control tokens (see `builder.text`).
+
+    Option `control_tokens`: `context` breaks tokens up in untrained text and rejects conversations
+    with tokens in trained text, `neutralise` breaks them up everywhere, `reject` rejects
+    conversations with tokens anywhere. Counts `control_tokens`.
+    """
+    counts: Counter[str] = Counter()
+    pattern = token_pattern(options.added_tokens)
+    in_context: list[str] = []
+    in_trained: list[str] = []
+
+    def cleaned(text: str) -> str:
+        return clean(text, counts)
+
+    def broken(text: str, markers: list[str]) -> str:
+        text = cleaned(text)
+        broken_text, n = break_tokens(text, pattern)
+        if n:
+            markers.extend(pattern.findall(text))
+        return broken_text
+
+    def defined(tool: Json) -> Json:
+        text = dumps(tool) if are_plain(options.added_tokens) else ""
+        same = text and text.isascii() and not pattern.search(text)
+        return tool if same else map_strings(tool, partial(broken, markers=in_context))
+
+    def called(call: DraftCall) -> DraftCall:
+        name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
+        if not text.isascii():
+            arguments = map_strings(arguments, cleaned)
+            text = dumps(arguments)
+        answer = None if call.answer is None else broken(call.answer, in_context)
+        return replace(call, name=name, arguments=arguments, answer=answer, written=text)
+
+    def written(block: Block) -> Block:
+        is_target = block.role == "assistant" and block.untrained is None
+        markers = in_trained if is_target else in_context
+        texts = tuple(broken(text, markers) for text in block.texts)
+        thoughts = tuple(broken(text, markers) for text in block.reasoning)
+        if not block.calls and texts == block.texts and thoughts == block.reasoning:
+            return block
+        calls = tuple(map(called, block.calls))
+        for call in calls:
+            markers.extend(pattern.findall(call.written))
+        return replace(block, texts=texts, reasoning=thoughts, calls=calls)
+
+    try:
+        blocks = tuple(map(written, draft.blocks))
+        tools = tuple(map(defined, draft.tools or ()))
+        system = tuple(broken(text, in_context) for text in draft.system)
+    except KeyError:
+        return Problem("nfc", "conversation", "two keys of an object become equal in NFC", 0)
+    for call in calls_in(blocks):
+        if match := pattern.search(call.name):
+            return Problem("control_tokens", "conversation", f"{match[0]} in a tool's name", 0)
+    tokens = in_context + in_trained
+    refused = {"reject": tokens, "context": in_trained}.get(options.control_tokens)
+    if refused:
+        names = ", ".join(dict.fromkeys(refused))
+        where = "logged text" if options.control_tokens == "reject" else "trained text"
+        return Problem("control_tokens", "conversation", f"{where} holds {names}"[:200], 0)
+    counts["control_tokens"] += len(tokens)
+    return replace(draft, blocks=blocks, system=system, tools=tools).counting(**counts)
+
+
+# Steps on targets: mask turns, cut what cannot be shown, end with a target.
+
+_SECOND_ANSWER = "second_answer"
+TOKENS = "control_tokens"
+_SHORT = 40
+"""Maximum number of characters of a tool's name in a message."""
+_LISTED = 5
+"""Maximum number of offered tools that a message names."""
+_NO_THOUGHT = "no_thought"
+
+LOST = ("xml_types", "xml_markup")
+"""Codes of the model's own answers with a call that a server's parser would not give back.
+
+They are shown in their true context, so they stay as context unless `untrained_turns: reject`.
+"""
+
+FOREIGN = (
+    *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", _SECOND_ANSWER),
+    *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
+    *(_NO_THOUGHT, "undefined_tool", "media"),
+    *LOST,
+)
+"""Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
+
+_SHOWABLE = frozenset({"bad_call", "bad_arguments", "truncated", "truncated_answer"})
+"""Faults of turns that later requests showed as text only.
+
+After any other fault the context is unknown, because it hides part of the turn.
+"""
+
+
+def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Turns the targets that `train:` masks into foreign turns (`masked_turns`).
+
+    The codes are `error`, `denied`, `interrupted`, `repeated` (a turn that makes exactly the
+    calls of the preceding assistant turn) and `no_thought`. Turns of a rewound branch already are
+    foreign; `train.rewound: keep` makes them targets.
+    """
+    masked_keys = options.train.masked
+    codes = {"error" if key == "errors" else key for key in masked_keys}
+    blocks: list[Block] = []
+    previous: list[tuple[str, object]] = []
+    masked = 0
+    for block in draft.blocks:
+        if block.role != "assistant":
+            blocks.append(block)
+            continue
+        code = block.untrained
+        if code == "rewound" and "rewound" not in masked_keys:
+            code = None
+        calls: list[tuple[str, object]] = [(call.name, call.arguments) for call in block.calls]
+        if code is None:
+            code = next((call.failure for call in block.calls if call.failure in codes), None)
+            if code is None and "repeated" in codes and calls and calls == previous:
+                code = "repeated"
+            if code is None and _NO_THOUGHT in codes and not any(map(str.strip, block.reasoning)):
+                code = _NO_THOUGHT
+            masked += code is not None
+        previous = calls
+        blocks.append(block if code == block.untrained else replace(block, untrained=code))
+    return draft.having(blocks, {"masked_turns": masked})
+
+
+def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Makes an answer that follows another one directly a foreign turn (`second_answer`).
+
+    The log does not show what the model answered with it. Roles must alternate: where it stays as
+    context, both are one foreign turn (`assistant_joined`), and `history` is missing from what
+    follows, unless that is recorded.
+    """
+    last_target = _last_target(draft, options)
+    blocks: list[Block] = []
+    joined = 0
+    for at, block in enumerate(draft.blocks):
+        last = blocks[-1] if blocks else None
+        if block.role == "assistant" and joined and not draft.recorded:
+            block = block.lacking("history")  # noqa: PLW2901 - refined
+        if last is None or last.role != "assistant" or block.role != "assistant" or last.calls:
+            blocks.append(block)
+            continue
+        code = _foreign(last) or _foreign(block) or _SECOND_ANSWER
+        if at < last_target:
+            blocks[-1] = replace(join(last, block), untrained=code)
+            joined += 1
+        else:
+            blocks.append(replace(block, untrained=code))
+    return draft.having(blocks, {"assistant_joined": joined})
+
+
+def _foreign(block: Block) -> str | None:
+    return None if block.untrained == REPEAT else block.untrained
+
+
+def _last_target(draft: Draft, options: NormalizeOptions) -> float:
+    """Returns the index of the last target: foreign turns before it stay as context.
+
+    Infinite if all foreign turns stay, -1 if none does. Answers in a row stay, as one foreign turn,
+    only if more targets follow than they have, and never if they are of two participants: each saw
+    the other's as a user's.
+    """
+    if options.untrained_turns == "weight":
+        return inf
+    if options.untrained_turns != "context" and not draft.recorded:
+        return -1
+    hidden = _hidden(draft, options)
+    blocks = draft.blocks[: None if hidden is None else hidden.at + hidden.stays]
+    last, following = -1, 0
+    for at in range(len(blocks) - 1, -1, -1):
+        block, before = blocks[at], blocks[at - 1] if at else None
+        if before is not None and block.role == before.role == "assistant" and not before.calls:
+            if before.speaker != block.speaker:
+                last, following = -1, 0
+            continue  # a later answer of a row
+        after = blocks[at + 1] if at + 1 < len(blocks) else None
+        is_row = after is not None and after.role == block.role == "assistant" and not block.calls
+        target = _is_target(block)
+        if is_row and following <= target:
+            last, following = (at if target else -1), int(target)
+        elif target and not is_row:
+            last, following = max(last, at), following + 1
+    return last
+
+
+def mark_tokens(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Marks targets that contain control tokens, so that `cut` ends the conversation before them.
+
+    Only for conversations in which trained text contains them (`control_tokens: context`).
+    """
+    pattern = token_pattern(options.added_tokens)
+
+    def is_affected(block: Block) -> bool:
+        thoughts = block.reasoning if options.reasoning == "keep" else ()
+        written = [text for call in block.calls for text in (call.name, dumps(call.arguments))]
+        return any(map(pattern.search, (*block.texts, *thoughts, *written)))
+
+    blocks = [
+        replace(block, fault=TOKENS) if _is_target(block) and is_affected(block) else block
+        for block in draft.blocks
+    ]
+    return draft.having(blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """The first turn that cannot be shown, or after which nothing can be.
+
+    at       its index
+    problem  why
+    stays    whether the conversation ends after it, and not before it
+    calls    those with a fault of their own, and its code
+    code     the code of the calls that are dropped, if it is not `after_` and that of the problem
+    """
+
+    at: int
+    problem: Problem
+    stays: bool = False
+    calls: tuple[tuple[DraftCall, str], ...] = ()
+    code: str | None = None
+
+
+def _hidden(draft: Draft, options: NormalizeOptions) -> _Hidden | None:
+    for at, block in enumerate(draft.blocks):
+        if block.role != "assistant":
+            if block.fault is not None:
+                return _Hidden(at, _unparsed(block, at))
+            continue
+        if block.untrained == "server_tool" and options.server_tools == "cut":
+            problem = Problem("server_tool", f"turn {at}", _untrained(draft, block), records=0)
+            return _Hidden(at, problem, code="server_tool")
+        if (fault := block.fault) is not None and not _is_showable(block):
+            return _Hidden(at, _unparsed(block, at), calls=tuple((c, fault) for c in block.calls))
+        faults = tuple((call, code) for call in block.calls if (code := call_fault(call)))
+        if faults:
+            lost = any(has_no_arguments(call.arguments) for call, _ in faults)
+            names = _names(call for call, _ in faults)
+            if faults[0][1] == "bad_arguments":
+                names += " without arguments, which the tool requires" if lost else _NO_OBJECT
+            return _Hidden(at, Problem(faults[0][1], f"turn {at}", names, 0), calls=faults)
+        no_result = [call for call in block.calls if call.answer is None]
+        if not no_result or (at == len(draft.blocks) - 1 and _may_stay_open(draft, block, options)):
+            continue
+        problem = Problem("unanswered", f"turn {at}", _names(no_result), records=0)
+        stays = options.end == "call" and block.untrained is None and block.fault is None
+        calls = () if stays else tuple((call, "unanswered") for call in no_result)
+        return _Hidden(at, problem, stays, calls)
+    return None
+
+
+def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Ends the conversation where later turns cannot be shown in their true context.
+
+    - Before a turn that cannot be written or shown: with `bad_arguments` or a `bad_name` in a call,
+      with a part that could not be parsed (its code), with a server-side tool under `server_tools:
+      cut`.
+    - Before a user turn with a message that has only parts of unknown types.
+    - After a turn with calls without results (`unanswered`) that is not the last; before it if it
+      is not a target or the conversation must end with an answer (`end: answer`).
+    - Before a foreign turn (its code) after which no target follows, or always under
+      `untrained_turns: split`, unless a target that is a recorded response follows.
+
+    A dropped call has the code of its own fault, else that of the foreign turn that ends the
+    conversation, else `after_` and the code of the reason. Counts `turns_cut`.
+    """
+    hidden = _hidden(draft, options)
+    last_target = _last_target(draft, options)
+    blocks = [
+        replace(block, untrained=_foreign(block) or block.fault, fault=None)
+        if _is_showable(block)
+        else block
+        for block in draft.blocks
+    ]
+    # A client's turn that cannot be shown hides recorded answers: that is the code.
+    end = len(blocks) if hidden is None else hidden.at + (not draft.recorded)
+    for at, block in enumerate(blocks[:end]):
+        if (code := block.untrained) is None:
+            continue
+        problem = Problem(code, f"turn {at}", _untrained(draft, block), records=0)
+        if options.untrained_turns == "reject":
+            return problem
+        if at > last_target and code not in (REPEAT, *LOST):
+            return _ended(draft, blocks, at, problem, code)
+    if hidden is None:
+        return draft.having(blocks)
+    if hidden.problem.code == "unanswered" and options.unanswered_calls == "reject":
+        return hidden.problem
+    for call, code in hidden.calls:
+        draft = draft.dropping([call], code)
+    return _ended(draft, blocks, hidden.at + hidden.stays, hidden.problem, hidden.code)
+
+
+def _is_showable(block: Block) -> bool:
+    return block.role == "assistant" and block.fault in _SHOWABLE and bool(block.content.strip())
+
+
+_NO_OBJECT = ", whose arguments are not a JSON object"
+_WHY = {"truncated": "an answer that was cut off", "media": "an answer with images or other media"}
+"""{code: reason} where the code means other things elsewhere."""
+
+
+def _untrained(draft: Draft, block: Block) -> str:
+    """Says why a foreign turn ends a sample; for a tool that was not offered, which."""
+    code = block.untrained or ""
+    if code != "undefined_tool":
+        return _WHY.get(code) or meaning(code) or "this turn may not be trained"
+    offered = sorted(offered_names(draft.tools or ()) or ())
+    called = _names(call for call in block.calls if call.name not in offered)
+    listed = ", ".join(name[:_SHORT] for name in offered[:_LISTED])
+    more = f" and {len(offered) - _LISTED} more" if len(offered) > _LISTED else ""
+    return f"{called}; offered: {listed}{more}" if offered else called
+
+
+def _unparsed(block: Block, number: int) -> Problem:
+    assert block.fault is not None, "the caller found one"
+    what = f"a part of type {block.unknown!r}" if block.unknown else _WHY.get(block.fault, "")
+    what = what or meaning(block.fault) or "it could not be parsed"
+    return Problem(block.fault, f"turn {number}", what, records=0)
+
+
+def _names(calls: Iterable[DraftCall]) -> str:
+    return "calls: " + ", ".join(call.name[:_SHORT] for call in calls)
+
+
+def _is_target(block: Block) -> bool:
+    return block.role == "assistant" and block.untrained is None and block.fault is None
+
+
+def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> bool:
+    """Returns whether the last turn may have calls without a result."""
+    complete = draft.complete and all(call.answer is None for call in block.calls)
+    return options.end == "call" or complete
+
+
+def _ended(
+    draft: Draft, blocks: Sequence[Block], end: int, problem: Problem, code: str | None = None
+) -> Draft:
+    """Returns the draft cut before block `at`; drops the calls of the other blocks."""
+    draft = draft.dropping(calls_in(blocks[end:]), code or f"after_{problem.code}")
+    draft = draft.counting(turns_cut=len(blocks) - end)
+    return replace(draft, blocks=tuple(blocks[:end]), cut=problem)
+
+
+def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Ends the conversation with its last target, without the results of its calls.
+
+    Cuts trailing user turns, results and turns that are not targets (`trailing_cut`). `end: answer`
+    also cuts turns with calls (`no_final_answer`), except at the end of a complete conversation and
+    under `unit: turn`. Counts `untrained_turns` (context only) and `repeated_turns` (trained again,
+    in a sample without weights, unless `untrained_turns: weight`), and the former by code.
+    """
+    blocks = list(draft.blocks)
+    if all(block.untrained for block in blocks if block.role == "assistant"):
+        for block in blocks:
+            draft = draft.dropping(block.calls, block.untrained or "no_target")
+        return _nothing_left(draft)
+    repeats = 0
+    weighted = any(block.untrained not in (None, REPEAT) for block in blocks)
+    if options.untrained_turns in ("context", "split") and not weighted:
+        repeats = sum(block.untrained == REPEAT for block in blocks)
+        blocks = [replace(b, untrained=None) if b.untrained == REPEAT else b for b in blocks]
+    count = len(blocks)
+    whole = draft.complete and draft.cut is None
+    may_call = options.end == "call" or whole or options.unit == "turn"
+    while blocks:
+        last = blocks[-1]
+        if last.role == "assistant" and last.untrained is None and (may_call or not last.calls):
+            break
+        draft = draft.dropping(blocks.pop().calls, last.untrained or "no_final_answer")
+    draft = draft.counting(trailing_cut=count - len(blocks), repeated_turns=repeats)
+    if not blocks:
+        return _nothing_left(draft)
+    last = blocks[-1]
+    if any(call.answer is not None for call in last.calls):
+        draft = draft.counting(trailing_cut=1)
+        calls = tuple(replace(call, answer=None) for call in last.calls)
+        blocks[-1] = replace(last, calls=calls)
+    codes = Counter(b.untrained for b in blocks if b.untrained is not None)
+    why = {f"{UNTRAINED}{code}": count for code, count in sorted(codes.items())}
+    return draft.having(blocks, {"untrained_turns": codes.total(), **why})
+
+
+def _nothing_left(draft: Draft) -> Problem:
+    """Returns why no target is left: the cut that removed the last one, or a missing turn."""
+    if draft.cut is not None:
+        return draft.cut
+    if not draft.blocks:
+        return Problem("no_user", "conversation", "no user turn", records=0)
+    if not any(block.role == "assistant" for block in draft.blocks):
+        return Problem("no_assistant", "conversation", "no assistant turn answers a user turn", 0)
+    codes = {block.untrained for block in draft.blocks if block.role == "assistant"}
+    if codes == {_NO_THOUGHT}:
+        return Problem(_NO_THOUGHT, "conversation", "no assistant turn has a thought", records=0)
+    if None not in codes:
+        return Problem("no_target", "conversation", "no turn may be trained", 0)
+    return Problem("no_final_answer", "conversation", "ends with calls, no answer follows", 0)
+
+
+def lost_calls(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Marks turns with calls that a server's parser would not give back as they were made.
+
+    The turn is context, not a target (`xml_types`, `xml_markup`); its calls become what is read
+    back, which renders to the same bytes. The same applies to turns in whose text it would find a
+    call. If nothing can be read back (a value that contains the tags of the dialect, or a control
+    token), the turn cannot be written at all. `Draft.lost` has the reasons.
+    """
+    dialect = options.style.dialect
+    if dialect.plain:
+        return draft
+    known: Signatures = {}
+    if any(block.calls for block in draft.blocks):
+        listed = tools(draft, options)
+        if isinstance(listed, Problem):
+            return draft  # the step `tools` reports it
+        known = signatures(tuple(map(dumps, listed.tools or ())))
+    blocks: list[Block] = []
+    lost: list[LostCall] = []
+    for block in draft.blocks:
+        marked, losses = _marked(block, dialect, known)
+        blocks.append(marked)
+        if block.untrained in (None, REPEAT) and block.fault is None:
+            lost += losses
+    return replace(draft.having(blocks), lost=tuple(lost)) if lost else draft.having(blocks)
+
+
+def _marked(block: Block, dialect: Dialect, known: Signatures) -> tuple[Block, Sequence[LostCall]]:
+    if block.role != "assistant":
+        return block, ()
+    losses = [loss for loss in map(dialect.stray, block.texts) if loss is not None]
+    calls = []
+    for call in block.calls:
+        loss = None
+        if isinstance(call.arguments, dict) and call.name:
+            loss = dialect.loss(call.name, call.arguments, known)
+        if loss is None:
+            calls.append(call)
+            continue
+        losses.append(loss)
+        if not loss.readable:
+            return replace(block, fault=block.fault or loss.code), losses
+        calls.append(replace(call, arguments=_read_back(call, dialect, known)))
+    if not losses:
+        return block, ()
+    code = losses[0].code if block.untrained in (None, REPEAT) else block.untrained
+    return replace(block, calls=tuple(calls), untrained=code), losses
+
+
+def _read_back(call: DraftCall, dialect: Dialect, known: Signatures) -> dict[str, Json]:
+    assert isinstance(call.arguments, dict), "the caller has checked"
+    text = dialect.write(Call.of(call.name, call.arguments))
+    (text_of_call,) = dialect.find(text, 0)
+    return dialect.read(text_of_call, text, known).arguments
+
+
+def trim(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Removes the white space at the edges of texts that the template removes (`trimmed`)."""
+    how = options.style.trims
+    if how == "none":
+        return draft
+    counts: Counter[str] = Counter()
+
+    def cut(text: str) -> str:
+        counts["trimmed"] += text != text.strip()
+        return text.strip()
+
+    def fitted(block: Block) -> Block:
+        if how == "called" and not block.calls:
+            return block
+        texts = tuple(text for text in map(cut, block.texts) if text)
+        if how == "called":
+            return replace(block, texts=texts)
+        calls = tuple(
+            call if call.answer is None else replace(call, answer=cut(call.answer))
+            for call in block.calls
+        )
+        return replace(block, texts=texts, reasoning=tuple(map(cut, block.reasoning)), calls=calls)
+
+    blocks = [fitted(block) for block in draft.blocks]
+    system = tuple(map(cut, draft.system)) if how == "all" else draft.system
+    return replace(draft.having(blocks), system=system).counting(**counts)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.credentials import reason
+from builder.dataset.forms import read_sample
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects, plain_row
-from builder.dataset.samples import read_sample
 from builder.parallel.host import quiet_datasets
 from builder.push import hub
 from builder.push.files import PushFile

@@ -15,7 +15,7 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 
 EMBEDDED = "qwen3"
-CHAT_TEMPLATE = "chat_template"
+_CHAT_TEMPLATE = "chat_template"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Reference:
 
     def __str__(self) -> str:
         """Returns the text that `reference` reads."""
-        pairs = [(CHAT_TEMPLATE, self.chat_template)] if self.chat_template else []
+        pairs = [(_CHAT_TEMPLATE, self.chat_template)] if self.chat_template else []
         pairs += [(name, dumps(value)) for name, value in self.options.items()]
         query = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
         return f"{self.tokenizer}?{query}" if query else self.tokenizer
@@ -40,7 +40,7 @@ def reference(text: str) -> Reference:
     if not mark or "=" not in query or Path(text).expanduser().is_dir():
         return Reference(text)
     pairs = dict(parse_qsl(query, keep_blank_values=True))
-    template = pairs.pop(CHAT_TEMPLATE, None)
+    template = pairs.pop(_CHAT_TEMPLATE, None)
     return Reference(tokenizer, template, {name: _value(item) for name, item in pairs.items()})
 
 
@@ -78,3 +78,32 @@ def _value(text: str) -> Json:
         return loads(text)
     except JsonFault:
         return text
+
+
+# Tells tokenizers of this machine from those that only the Hub has.
+
+
+def is_here(name: str) -> bool:
+    """Returns whether a target is loaded without the Hub: all but Hub ids that are not cached."""
+    tokenizer = reference(name).tokenizer
+    is_folder = is_path(tokenizer) or Path(tokenizer).expanduser().is_dir()
+    return is_folder or tokenizer == EMBEDDED or _is_cached(tokenizer)
+
+
+def not_here(name: str) -> str:
+    """Returns what to do about a tokenizer that only a manifest names, and that is not here."""
+    return (
+        f"tokenizer {name!r}: not on this machine, and only the dataset's manifest names it:"
+        f" `builder verify DATASET --tokenizer {name}` loads it from the Hub"
+    )
+
+
+def _is_cached(name: str) -> bool:
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
+
+    repository, _, revision = name.partition("@")
+    try:
+        folder = snapshot_download(repository, revision=revision or None, local_files_only=True)
+    except Exception:  # the client raises many types for what is not an id, or not in its cache
+        return False
+    return (Path(folder) / "tokenizer.json").is_file()

@@ -8,15 +8,18 @@ the control tokens that belong to the structure.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 from builder.conversation import Json
 from builder.jsonio import dumps
-from builder.qwen3.constants import STRUCTURE_TOKENS
-from builder.qwen3.style import SPECIFIED, Style, Thoughts, ToolsText
+from builder.qwen3.calls import STRUCTURE_TOKENS
+from builder.qwen3.templates import SPECIFIED, Style, Thoughts, ToolsText
+from builder.qwen3.tokens import TokenSequence
 from builder.sample import Sample
 
 RESPONSE_OPEN = "<tool_response>"
@@ -34,7 +37,7 @@ class Rendering:
     answers  for each assistant turn [start, end) in code points: from just after
              `<|im_start|>assistant` and its newline to the end of its `<|im_end|>`
     control  (offset, token) of every control token that the structure puts into the text, in order
-    parts    what the messages and definitions put into the text (`builder.qwen3.parts`), in order
+    parts    what the messages and definitions put into the text (`builder.qwen3.render`), in order
     """
 
     text: str
@@ -84,7 +87,7 @@ def _render(
                 continue
             thought, body = "", text
             if style.thoughts.has_blocks:
-                thought, body = shown_thought(
+                thought, body = _shown_thought(
                     text, after_query=index > query, last=last, style=style
                 )
             elif style.thoughts is Thoughts.dropped or (
@@ -136,7 +139,7 @@ def split_thought(content: str) -> tuple[str, str]:
     return thought, content.rpartition("</think>")[2].lstrip("\n")
 
 
-def shown_thought(
+def _shown_thought(
     content: str, *, after_query: bool, last: bool, style: Style = SPECIFIED
 ) -> tuple[str, str]:
     """Returns (think block, body) of an assistant turn; the block is "" if there is none."""
@@ -308,8 +311,124 @@ def _response_tags(content: str, style: Style) -> list[tuple[int, str]]:
 
 
 def _call_tags(body: str, style: Style) -> list[tuple[int, str]]:
-    """Returns (offset, tag) of the calls in an assistant text."""
     tags: list[tuple[int, str]] = []
     for call in style.dialect.find(body, 0):
         tags += [(call.start, "<tool_call>"), (call.end - len("</tool_call>"), "</tool_call>")]
     return tags
+
+
+# Determines parity with inference: is a turn trained after the bytes that a server renders?
+
+MODES = {"thinking": True, "non-thinking": False}
+"""{mode of inference: its value of `enable_thinking`}."""
+
+ASSISTANT = SPECIFIED.assistant
+"""The header of an assistant turn in ChatML."""
+
+Spans = tuple[tuple[int, int], ...]
+
+
+def spans(rendering: Rendering, prompt: str, header: str = ASSISTANT) -> Spans:
+    """Returns [start, end) of each assistant turn's trained text, after the generation prompt.
+
+    `prompt` is the generation prompt of the mode, which begins with the `header`. A turn that does
+    not start with all of it (only the last turn has the empty think block) is trained from right
+    after its header.
+    """
+    tail = prompt.removeprefix(header)
+    return tuple(
+        (start + len(tail) if rendering.text.startswith(tail, start) else start, end)
+        for start, end in rendering.answers
+    )
+
+
+def in_parity(
+    messages: Sequence[tuple[str, str]],
+    rendering: Rendering,
+    prompts: Mapping[str, str],
+    style: Style,
+    thoughts: Sequence[str] = (),
+) -> tuple[frozenset[str], ...]:
+    """Returns, for each assistant turn, the modes in which it is in parity.
+
+    `prompts` maps each mode to its generation prompt; `thoughts` are those beside the messages.
+    """
+    hides = style.thoughts in (Thoughts.hybrid, Thoughts.current)  # a later query hides thoughts
+    same = _same_context(messages, style, thoughts) if hides else [True] * len(rendering.answers)
+    begins = [start - len(style.assistant) for start, _ in rendering.answers]
+    return tuple(
+        frozenset(mode for mode in prompts if rendering.text.startswith(prompts[mode], begin))
+        if equal
+        else frozenset()
+        for equal, begin in zip(same, begins, strict=True)
+    )
+
+
+def _same_context(
+    messages: Sequence[tuple[str, str]], style: Style = SPECIFIED, thoughts: Sequence[str] = ()
+) -> list[bool]:
+    """Returns for each assistant turn whether later messages leave its context unchanged."""
+    whole = last_query(messages, style)
+    always = style.thoughts is Thoughts.current and style.fills
+    thoughtful: list[int] = []
+    same: list[bool] = []
+    query: int | None = None
+    for at, (role, content) in enumerate(messages):
+        if role == "user" and not is_response(content, style):
+            query = at
+        if role != "assistant":
+            continue
+        # Without a query the template uses the last index.
+        alone = at - 1 if query is None else query
+        low, high = sorted((alone, whole))
+        # A thought between the two boundaries is shown in one rendering and hidden in the other.
+        equal = bisect_right(thoughtful, high) == bisect_right(thoughtful, low)
+        if equal and at and messages[at - 1][0] == "assistant":
+            before = messages[at - 1][1]
+            equal = _shown_thought(before, after_query=at - 1 > alone, last=True) == _shown_thought(
+                before, after_query=at - 1 > whole, last=False
+            )
+        same.append(equal)
+        beside = bool(thoughts and thoughts[at])
+        if always or beside or _shown_thought(content, after_query=True, last=False)[0]:
+            thoughtful.append(at)
+    return same
+
+
+def counts(turns: Sequence[frozenset[str]]) -> dict[str, int]:
+    """Returns {mode: number of turns in parity} for every mode."""
+    return {mode: sum(mode in modes for modes in turns) for mode in MODES}
+
+
+# Counts the tokens of each part of a rendering; the counts of the parts add up to all tokens.
+
+PARTS = ("system", "tools", "user", "results", "thoughts", "answers", "calls", "template")
+"""The parts of a rendering, in the order in which they are shown.
+
+tools     the block of the definitions, with its instructions
+results   the turns of tool responses, with their tags
+thoughts  the blocks that have a thought
+calls     of assistant turns, from the first call on
+template  everything else: the markers of turns, empty think blocks
+"""
+
+
+def tokens_by_part(rendering: Rendering, tokens: TokenSequence) -> dict[str, int]:
+    """Returns {part: tokens that begin in it}, without the parts that have none."""
+    spans = [(start, end) for _, start, end in rendering.parts]
+    names = (name for name, _, _ in rendering.parts)
+    return _complete(names, tokens.inside_each(spans), len(tokens))
+
+
+def characters_by_part(rendering: Rendering) -> dict[str, int]:
+    """Returns {part: code points}, without the parts that have none."""
+    names = (name for name, _, _ in rendering.parts)
+    sizes = [end - start for _, start, end in rendering.parts]
+    return _complete(names, sizes, len(rendering.text))
+
+
+def _complete(names: Iterable[str], sizes: Sequence[int], whole: int) -> dict[str, int]:
+    counts: Counter[str] = Counter(template=whole - sum(sizes))
+    for name, size in zip(names, sizes, strict=True):
+        counts[name] += size
+    return {name: counts[name] for name in PARTS if counts[name]}

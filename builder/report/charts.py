@@ -12,7 +12,7 @@ from itertools import pairwise
 from builder.audit.counts import Counts
 from builder.audit.result import Audit, AuditTable, Histogram
 from builder.audit.tables import Row, histograms, tables
-from builder.qwen3.parts import PARTS
+from builder.qwen3.render import PARTS
 from builder.report.html import EMPTY, Html, join, macro, plain, tag
 from builder.report.page import fit
 from builder.report.rendered import Rendered

@@ -13,9 +13,8 @@ from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import dataset_rows
 from builder.jsonio import dumps
 from builder.paths import expand_home
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.parse import to_dialogue
-from builder.qwen3.written import written_style
+from builder.qwen3.calls import ParseFault
+from builder.qwen3.flat import to_dialogue, written_style
 from builder.sample import Sample
 
 BAD = "(no sample)"

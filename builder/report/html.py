@@ -14,7 +14,7 @@ from re import Pattern
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from builder.normalize.as_options import with_options
+from builder.normalize.remedies import with_options
 from builder.text import escape_char, number, shorten
 
 Html = Markup

@@ -10,9 +10,8 @@ from builder.conversation import Json
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import as_stored, content
-from builder.qwen3.parity import spans as trained_spans
-from builder.qwen3.parts import tokens_by_part
-from builder.qwen3.render import Rendering, render_sample
+from builder.qwen3.render import Rendering, render_sample, tokens_by_part
+from builder.qwen3.render import spans as trained_spans
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.report.charts import share_bar

@@ -10,12 +10,11 @@ from types import MappingProxyType
 
 from builder.audit.failures import ERROR, is_error, placed
 from builder.conversation import Json
-from builder.dataset.samples import targets as trained_answers
+from builder.dataset.forms import targets as trained_answers
 from builder.jsonio import depth, dumps
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.parse import split_answer, split_responses
-from builder.qwen3.style import Style
-from builder.qwen3.written import written_style
+from builder.qwen3.calls import ParseFault
+from builder.qwen3.flat import split_answer, split_responses, written_style
+from builder.qwen3.templates import Style
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.edits import edit_html, edits
 from builder.report.html import EMPTY, Html, cut, join, macro, omission, tag, text

@@ -9,13 +9,15 @@ same tools, but differs from it. Uncertain cases are left out and counted by cod
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
+from builder.conversation import Json
 from builder.dataset.meta import Preference
-from builder.qwen3.flatten import flat_turn
-from builder.qwen3.style import Style
+from builder.qwen3.flat import flat_turn
+from builder.qwen3.templates import Style
 from builder.sample import Dialogue, Turn
 
 _DIGEST_BYTES = 16
@@ -31,7 +33,7 @@ REASONS = {
 WITHIN_SESSION = frozenset({"rewound"})
 """Reasons for which the successor is in the same session; for others, in the same source."""
 
-MUST_CONTINUE = frozenset({"retry"})
+_MUST_CONTINUE = frozenset({"retry"})
 """Reasons for which only the messages after the answer show which one was used."""
 
 
@@ -102,14 +104,13 @@ def answers_of(dialogue: Dialogue, style: Style) -> tuple[Answer, ...]:
         role, content = flat_turn(bare, style)
         if turn.role == "assistant":
             thought = flat_turn(turn, style)[1] if turn.reasoning and not style.beside else ""
-            answers.append(Answer(digest, content, thought, calls_of(turn)))
+            answers.append(Answer(digest, content, thought, _calls_of(turn)))
         text = f"{role}\n{content}".encode()
         digest = hashlib.blake2b(digest + text, digest_size=_DIGEST_BYTES).digest()
     return tuple(answers)
 
 
-def calls_of(turn: Turn) -> tuple[tuple[str, str], ...]:
-    """Returns the name and the plain arguments of each call of a turn."""
+def _calls_of(turn: Turn) -> tuple[tuple[str, str], ...]:
     return tuple((call.name, call.plain) for call in turn.calls)
 
 
@@ -194,7 +195,7 @@ def _certain(
     usable = [item for item in others if item.is_target]
     if not usable:
         return "no_target"
-    if abandoned.reason in MUST_CONTINUE and not any(item.is_continued for item in others):
+    if abandoned.reason in _MUST_CONTINUE and not any(item.is_continued for item in others):
         return "not_continued"
     chosen = usable[0]
     if abandoned.tools and chosen.tools and abandoned.tools != chosen.tools:
@@ -214,4 +215,83 @@ def replaced(abandoned: Alternative, successor: Successor, answer: Answer) -> Pr
         turn=successor.ordinal,
         rejected=rejected,
         record=abandoned.record,
+    )
+
+
+# Finds failed or refused calls that the model then corrected: pairs within one conversation.
+
+_OF_CORRECTIONS = {"denied": "denied", "error": "corrected"}
+"""{outcome of the failed call: the reason of its pair}."""
+
+_PLACES = frozenset({"cwd", "workdir", "working_dir", "working_directory", "workingDirectory"})
+"""Arguments that say where a tool runs: equal values do not show that the task is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Correction:
+    """A turn that failed and the next one, by their ordinals among the assistant turns.
+
+    `fault` is the code of the reason why they are not a pair, "" if they are one.
+    """
+
+    rejected: int
+    chosen: int
+    reason: str
+    fault: str = ""
+
+
+def corrections(
+    dialogue: Dialogue,
+    failures: Sequence[Sequence[str | None]],
+    answered: Sequence[bool],
+    violations: Collection[int],
+) -> Iterator[_Correction]:
+    """Yields each turn whose calls all failed in the same way, with the next assistant turn.
+
+    `failures` are those of `Normalised`, for the turns of `dialogue`; `answered` says for each
+    whether its calls have results, even if the dialogue ends before them; `violations` are the
+    ordinals of turns that violate their tools' definitions as logged.
+    """
+    answers = [at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"]
+    for ordinal, (at, after) in enumerate(pairwise(answers)):
+        kinds = set(failures[ordinal])
+        reason = _OF_CORRECTIONS.get(next(iter(kinds)) or "") if len(kinds) == 1 else None
+        if reason is None:
+            continue
+        one, other = dialogue.turns[at], dialogue.turns[after]
+        is_next = after == at + 2
+        succeeded = answered[ordinal + 1] and not any(failures[ordinal + 1])
+        refused = ordinal in violations and ordinal + 1 not in violations
+        fault = _fault(one, other, is_next=is_next, succeeded=succeeded, refused=refused)
+        yield _Correction(ordinal, ordinal + 1, reason, fault)
+
+
+def _fault(one: Turn, other: Turn, *, is_next: bool, succeeded: bool, refused: bool) -> str:
+    """Returns why the second turn is not certain to correct the first, or ""."""
+    if not is_next:
+        return "new_query"
+    if not other.calls:
+        return "no_call"
+    if len(one.calls) != 1 or len(other.calls) != 1:
+        return "several_calls"
+    first, second = one.calls[0], other.calls[0]
+    if first.name != second.name:
+        return "other_tool"
+    if first.arguments == second.arguments:
+        return "same_calls"
+    if other.content or other.reasoning:
+        return "refers_back"
+    if one.content:
+        return "other_form"  # a model would learn the text that only one side has
+    if not succeeded:
+        return "not_succeeded"
+    if not refused and not _is_same_task(first.arguments, second.arguments):
+        return "other_task"
+    return ""
+
+
+def _is_same_task(one: dict[str, Json], other: dict[str, Json]) -> bool:
+    return any(
+        isinstance(value, str) and value.strip() and key not in _PLACES and other.get(key) == value
+        for key, value in one.items()
     )

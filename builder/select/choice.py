@@ -2,22 +2,158 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
 from builder.codes import DUPLICATE
-from builder.select.budget import beyond_budget
 from builder.select.conditions import SHARES, TOTAL, SelectOptions
-from builder.select.duplicates import exact_duplicates
-from builder.select.mix import Candidate, left_out
 from builder.select.splits import SplitOptions, assign, is_taken
-from builder.select.table import DIGEST_BYTES, ConversationRow, Table
+from builder.select.table import (
+    DIGEST_BYTES,
+    ConversationEntry,
+    ConversationRow,
+    Table,
+    split_digests,
+)
+
+# Down-samples to target shares: decides which conversations are kept.
+
+_REST = "\0rest"
+"""The group of all values without a share of their own; no value equals this text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A conversation: its group, its size (samples or tokens), the digest of its content."""
+
+    group: str
+    size: int
+    identity: bytes
+
+
+def left_out(
+    candidates: Sequence[Candidate], shares: Mapping[str, float], seed: int
+) -> frozenset[int]:
+    """Returns the positions of the conversations to drop so that the rest has the shares."""
+    groups: dict[str, list[int]] = {}
+    for position, candidate in enumerate(candidates):
+        name = candidate.group if candidate.group in shares else _REST
+        groups.setdefault(name, []).append(position)
+    target = {**shares, _REST: max(1 - sum(shares.values()), 0.0)}
+    sizes = {
+        name: sum(candidates[position].size for position in group) for name, group in groups.items()
+    }
+    met = sum(sorted(target[name] for name in groups))
+    # Shares of missing groups cannot be met, so those of the present ones are scaled to one.
+    total = min(
+        (sizes[name] * met / target[name] for name in groups if target[name] > 1e-9), default=0
+    )
+    gone: set[int] = set()
+    for name, group in groups.items():
+        quota = int(total * target[name] / met + 1e-6) if met else 0
+        for position in sorted(
+            group, key=lambda position: draw(candidates[position].identity, seed)
+        ):
+            if candidates[position].size <= quota:
+                quota -= candidates[position].size
+            else:
+                gone.add(position)
+    return frozenset(gone)
+
+
+def draw(identity: bytes, seed: int) -> bytes:
+    """Returns the rank of a conversation in an order derived from the seed."""
+    return hashlib.blake2b(b"%d " % seed + identity, digest_size=16).digest()
+
+
+# Applies a budget of tokens to the whole dataset: selects conversations, drawn by a seed.
+
+
+def beyond_budget(items: Sequence[Candidate], total: int, seed: int) -> frozenset[int]:
+    """Returns the positions of the conversations to drop so that the rest fits into `total`.
+
+    The groups of the candidates are strata, their sizes tokens.
+    """
+    needed = sum(item.size for item in items)
+    if needed <= total:
+        return frozenset()
+    strata: dict[str, list[int]] = defaultdict(list)
+    order = sorted(range(len(items)), key=lambda position: draw(items[position].identity, seed))
+    for position in order:
+        strata[items[position].group].append(position)
+    kept: set[int] = set()
+    left = total
+    for name in sorted(strata):
+        quota = total * sum(items[position].size for position in strata[name]) // needed
+        for position in strata[name]:
+            if items[position].size <= quota:
+                quota -= items[position].size
+                left -= items[position].size
+                kept.add(position)
+    for position in order:
+        if position not in kept and items[position].size <= left:
+            left -= items[position].size
+            kept.add(position)
+    return frozenset(range(len(items))) - kept
+
+
+# Finds exact duplicates: conversations equal to another one or to its beginning.
+
+
+def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool) -> set[int]:
+    """Returns the numbers of the samples that repeat others, without those in `left_out`.
+
+    A conversation whose messages equal those of another, or the beginning of another, is a
+    duplicate: the longest is kept, the first among equals. If samples may be parts of conversations
+    (`in_pieces`), a turn that two conversations share is also kept only once. So is a sample that
+    equals another byte for byte.
+    """
+    conversations: list[tuple[int, ConversationEntry]] = []
+    first = 0
+    for row in table:
+        end = first + len(row.samples)
+        if not all(left_out[first:end]):  # true for a rejected conversation, which has no samples
+            conversations.append((first, row.entry))
+        first = end
+    whole = {entry.prefixes[-DIGEST_BYTES:] for _, entry in conversations}
+    beginnings = {
+        prefix
+        for _, entry in conversations
+        for prefix in split_digests(entry.prefixes[:-DIGEST_BYTES])
+        if prefix in whole
+    }
+    duplicates: set[int] = set()
+    kept_ends: set[bytes] = set()
+    kept_lines: set[bytes] = set()
+    for first, entry in conversations:
+        last = entry.prefixes[-DIGEST_BYTES:]
+        is_duplicate = last not in whole or last in beginnings
+        chosen = [
+            (number, sample.prefix)
+            for number, sample in enumerate(entry.samples, start=first)
+            if not left_out[number]
+        ]
+        duplicates.update(number for number, end in chosen if is_duplicate or end in kept_ends)
+        if not is_duplicate:
+            whole.discard(last)  # the next equal conversation is a duplicate
+            if in_pieces:
+                kept_ends.update(end for _, end in chosen)
+        for number, sample in enumerate(entry.samples, start=first):
+            if left_out[number] or number in duplicates or not sample.line:
+                continue
+            if sample.line in kept_lines:
+                duplicates.add(number)
+            kept_lines.add(sample.line)
+    return duplicates
+
 
 NEAR_DUPLICATE = "near_duplicate"
 
-FindNear = Callable[[Sequence[bool]], Mapping[int, int]]
+_FindNear = Callable[[Sequence[bool]], Mapping[int, int]]
 """Takes whether each sample is selected so far; returns {near duplicate: sample that is kept}."""
 
 
@@ -26,7 +162,7 @@ class ChoiceOptions:
     """The parameters of the selection.
 
     in_pieces  whether samples may be parts of conversations
-    shares     the target shares by pattern (`builder.select.mix`)
+    shares     the target shares by pattern (`builder.select.choice`)
     select     the user's conditions, shares by another field, and the budget of tokens
     split      the shares of the splits, and the seed of all draws
     """
@@ -60,7 +196,7 @@ class Choice:
             number += len(row.samples)
 
 
-def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = None) -> Choice:
+def choose(table: Table, options: ChoiceOptions, find_near: _FindNear | None = None) -> Choice:
     """Decides on every sample; `find_near` None keeps near duplicates."""
     codes: list[str | None] = []
     seed = options.split.seed
@@ -115,7 +251,7 @@ def _written(
             yield row, first, chosen
 
 
-Measure = Callable[[ConversationRow, Sequence[int]], tuple[str, int]]
+_Measure = Callable[[ConversationRow, Sequence[int]], tuple[str, int]]
 """Takes a conversation and the positions of its written samples; returns its group and size."""
 
 
@@ -135,7 +271,7 @@ def _leave_out_surplus(
     table: Table,
     codes: list[str | None],
     code: str,
-    measure: Measure,
+    measure: _Measure,
     surplus: Callable[[Sequence[Candidate]], Iterable[int]],
 ) -> None:
     """Leaves out conversations; `surplus` returns their positions among all that are written."""
@@ -153,7 +289,6 @@ def _leave_out_surplus(
 def _splits(
     table: Table, codes: Sequence[str | None], options: SplitOptions
 ) -> Sequence[str | None]:
-    """Returns the split of each sample."""
     splits: list[str | None] = [None] * len(codes)
     written = list(_written(table, codes))
     groups = [(row.entry.session, row.entry.prefixes[:DIGEST_BYTES]) for row, _, _ in written]

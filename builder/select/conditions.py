@@ -21,7 +21,7 @@ from builder.problem import nearest
 TOOLS = "tools"
 """The one field that is not in meta/: the names of the tools that the sample calls."""
 
-MODEL, MODELS = "model", "models"
+_MODEL, MODELS = "model", "models"
 """A condition on the model must hold for every model that gave a trained turn."""
 
 FIELDS = frozenset((*NAMES, TOOLS))
@@ -94,7 +94,7 @@ class SelectOptions:
         for name, condition in self.where.items():
             actual = (
                 SampleMeta.read(values).every_model
-                if name in (MODEL, MODELS)
+                if name in (_MODEL, MODELS)
                 else [value_of(values, name)]
             )
             if not all(map(condition.holds, actual)):
@@ -140,7 +140,7 @@ def value_of(values: Mapping[str, Json], name: str) -> Json:
 
 def _grouping(values: Mapping[str, Json], name: str) -> Json:
     """Returns the value that samples are grouped by: several models are a group of their own."""
-    if name in (MODEL, MODELS):
+    if name in (_MODEL, MODELS):
         return ", ".join(item or "" for item in _models(values))
     return value_of(values, name)
 

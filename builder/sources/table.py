@@ -2,7 +2,7 @@
 
 In Arrow all structs of a column have the same fields, and nulls fill the missing ones. So a null
 inside a struct carries no information and is left out, except in the arguments of calls, where the
-tool's schema decides (builder.normalize.padding). Columns of JSON (Arrow's extension type, or
+tool's schema decides (builder.normalize.calls). Columns of JSON (Arrow's extension type, or
 `Json` of `datasets` ≥ 4.7) keep their nulls.
 """
 

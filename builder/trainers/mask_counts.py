@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
 from builder.problem import OptionError, nearest
-from builder.qwen3.parity import Spans
-from builder.qwen3.render import is_response
+from builder.qwen3.render import Spans, is_response
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers import MASKS

@@ -1,6 +1,6 @@
 """Defines what a trainer's loss covers: the types, and the rules that several trainers share.
 
-The intended tokens are the spans of `builder.qwen3.parity`: the model's own text, through
+The intended tokens are the spans of `builder.qwen3.render`: the model's own text, through
 `<|im_end|>`. Each trainer's rules are in its own module. They follow the sources of the versions in
 docs/masks.md; TRL's run in the conformance tests. A trainer may render a text other than that of
 the tokenizer's template, and may cut or refuse samples longer than its default.
@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Json
-from builder.qwen3.parity import Spans
-from builder.qwen3.render import tools_block
+from builder.qwen3.render import Spans, tools_block
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from builder.qwen3.constants import EMPTY_THINK
-from builder.qwen3.parity import ASSISTANT
-from builder.qwen3.style import Thoughts
+from builder.qwen3.calls import EMPTY_THINK
+from builder.qwen3.render import ASSISTANT
+from builder.qwen3.templates import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRule, render_turns

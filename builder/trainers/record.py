@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from builder.qwen3.style import CHATML
+from builder.qwen3.templates import CHATML
 from builder.qwen3.tokenizer import Target
 from builder.text import counted
 from builder.trainers.masks import MaskRule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builder.qwen3.render import render_sample, split_thought
-from builder.qwen3.style import Thoughts
+from builder.qwen3.templates import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, render_turns

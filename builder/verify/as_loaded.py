@@ -7,20 +7,24 @@ differ are rendered (docs/verify.md).
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, time
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import NOT_A_FILE, DataFile, data_files, is_special
+from builder.dataset.forms import read_sample
 from builder.dataset.rows import file_rows, plain_row
-from builder.dataset.samples import read_sample
 from builder.finding import CheckFinding, differ
 from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import loads as exact
 from builder.parallel.host import quiet_datasets
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
@@ -28,12 +32,119 @@ from builder.sample import Sample
 from builder.sources.store import hub_name
 from builder.verify.summary import LineReport
 
-CODE = "as-loaded"
+# Predicts what `datasets.load_dataset` would change in a sample, before it is written.
+
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d\d-\d\d([ T]\d\d(:?\d\d(:?\d\d(\.\d+)?)?)?\s*(Z|[+-]\d\d(:?\d\d)?)?)?"
+)
+
+
+def loader_fault(sample: Sample) -> str | None:
+    """Returns what a loader would change in the sample, or None."""
+    for definition in sample.definitions:
+        if (fault := _number_fault(definition)) is not None:
+            return fault
+    if all(_TIMESTAMP.fullmatch(content) for _, content in sample.messages):
+        return "every content looks like a date: Arrow reads such a column as timestamps"
+    return None
+
+
+def _numbers(value: Json) -> Iterator[int | float]:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            yield item
+
+
+def _is_plain(number: int | float) -> bool:
+    """Returns whether a number is a small integer, which the loader keeps; 1.0 is one too."""
+    if isinstance(number, int):
+        return -(2**53) < number < 2**53
+    return number.is_integer() and 1 <= abs(number) < 1e9
+
+
+@lru_cache(maxsize=1024)
+def _number_fault(text: str) -> str | None:
+    """Returns how the loader changes a number in a definition, or None."""
+    if all(map(_is_plain, _numbers(exact(text)))):
+        return None
+    import pandas  # noqa: PLC0415 - takes half a second
+
+    loads, writes = pandas.io.json.ujson_loads, pandas.io.json.ujson_dumps
+    try:
+        once = loads(text)
+        for loaded in (dumps(once), dumps(loads(writes(once)))):
+            if loaded != text:
+                return f"a number in a tool definition: the loader makes {_around(text, loaded)}"
+    except (ValueError, OverflowError) as error:
+        return f"a number in a tool definition: the loader refuses it: {error}"[:200]
+    return None
+
+
+def _around(was: str, now: str) -> str:
+    offset = next((n for n, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), 0)
+    return (
+        f"{now[max(offset - 20, 0) : offset + 20]!r} of {was[max(offset - 20, 0) : offset + 20]!r}"
+    )
+
+
+# Finds the samples at which a loader fails as a whole, by loading parts of a dataset.
+
+_PROBES = 200
+"""Maximum number of loads in the search."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Search(Generic[T]):
+    loads: Callable[[Sequence[T]], bool]
+    left: int = _PROBES
+
+    def is_good(self, samples: Sequence[T]) -> bool:
+        self.left -= 1
+        return self.loads(samples)
+
+    def culprits(self, samples: Sequence[T]) -> list[T]:
+        """Returns samples without which the loader may not fail; it fails with all of them."""
+        if len(samples) == 1 or self.left <= 0:
+            return list(samples)
+        half = len(samples) // 2
+        first, second = samples[:half], samples[half:]
+        bad = [part for part in (first, second) if not self.is_good(part)]
+        if bad:
+            return [one for part in bad for one in self.culprits(part)]
+        good, failing = 0, len(second)  # only samples of both halves together make it fail
+        while failing - good > 1 and self.left > 0:
+            middle = (good + failing) // 2
+            if self.is_good([*first, *second[:middle]]):
+                good = middle
+            else:
+                failing = middle
+        return list(second[good:failing])
+
+
+def culprits(samples: Sequence[T], loads_them: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Returns the samples with which the loader fails, by loading parts of the dataset.
+
+    Samples are identified by ids or numbers; `loads_them` says whether the loader gives back a
+    dataset of only these. After `_PROBES` loads, returns all samples of the parts that could not be
+    narrowed further.
+    """
+    return _Search(loads_them).culprits(samples)
+
+
+_CODE = "as-loaded"
 
 SLICE_BYTES = 32 << 20
 """Bytes of the prepared dataset that are mapped into memory at a time."""
 
-BATCH_ROWS = 64
+_BATCH_ROWS = 64
 """Rows that are decoded at a time; decoding single rows is slower."""
 
 _ADVICE = (
@@ -53,7 +164,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
     `dataset` is a file or a folder; `scratch` is the folder for the loader's temporary cache.
     """
     for path in filter(is_special, data_files(dataset)):  # the loader would wait for it forever
-        yield LineReport(path.name, 0, (CheckFinding(CODE, NOT_A_FILE),))
+        yield LineReport(path.name, 0, (CheckFinding(_CODE, NOT_A_FILE),))
         return
     with quiet_datasets(), tempfile.TemporaryDirectory(dir=scratch) as cache:
         advice = _ADVICE
@@ -119,7 +230,7 @@ def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
     for start in range(0, count, step):
         end = min(start + step, count)
         part = builder.as_dataset(ReadInstruction(split, from_=start, to=end, unit="abs"))
-        for batch in part.iter(BATCH_ROWS):
+        for batch in part.iter(_BATCH_ROWS):
             yield from (
                 dict(zip(batch, values, strict=True))
                 for values in zip(*batch.values(), strict=True)
@@ -127,7 +238,6 @@ def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
 
 
 def _caught(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any] | Exception]:
-    """Yields the rows, and at the end the exception with which the loader fails, if any."""
     try:
         yield from rows
     except Exception as error:  # any exception of the loader is a finding about the files
@@ -138,7 +248,7 @@ def _unloadable(error: Exception, advice: str) -> CheckFinding:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    return CheckFinding(CODE, f"the loader fails: {reason(cause)}{advice}")
+    return CheckFinding(_CODE, f"the loader fails: {reason(cause)}{advice}")
 
 
 def _split(
@@ -148,7 +258,6 @@ def _split(
     target: Target,
     advice: str,
 ) -> Iterator[LineReport]:
-    """Compares the rows of a split with the lines of its files."""
     # relpath: the loader's paths are absolute, ours may be relative
     names = [
         Path(os.path.relpath(path, dataset)).as_posix() if dataset.is_dir() else path.name
@@ -163,11 +272,11 @@ def _split(
             yield LineReport(dataset.name, 0, (_unloadable(row, advice),))
             return
         if item is None:
-            yield LineReport(dataset.name, 0, (CheckFinding(CODE, "the loader gives more rows"),))
+            yield LineReport(dataset.name, 0, (CheckFinding(_CODE, "the loader gives more rows"),))
             return
         name, number, line = item
         if row is None:
-            yield LineReport(name, number, (CheckFinding(CODE, "the loader gives fewer rows"),))
+            yield LineReport(name, number, (CheckFinding(_CODE, "the loader gives fewer rows"),))
             return
         if line == _line(row):
             continue  # the usual case for files from `build`
@@ -214,19 +323,18 @@ def _changed(
     why = "; ".join(dict.fromkeys(_differences(sample.record, read_back)))
     loaded = read_sample(plain_row(read_back))
     if not isinstance(loaded, Sample):
-        return CheckFinding(CODE, f"the loader no longer gives a sample ({why}){advice}")
+        return CheckFinding(_CODE, f"the loader no longer gives a sample ({why}){advice}")
     _ = target.tokenizer  # if it cannot be loaded, that is no finding about the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
     except Exception as error:  # any exception of a template is a finding about the row
-        return CheckFinding(CODE, f"as loaded it does not render: {error}"[:200])
+        return CheckFinding(_CODE, f"as loaded it does not render: {error}"[:200])
     if texts[0] == texts[1]:
         return None
-    return differ(CODE, f"the loader changes it ({why}){advice}", *texts)
+    return differ(_CODE, f"the loader changes it ({why}){advice}", *texts)
 
 
 def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:
-    """Returns whether messages and tools equal those of the sample, with the same key order."""
     if messages != sample.record["messages"] or not isinstance(tools, list):
         return False
     try:

@@ -34,7 +34,7 @@ from builder.output.manifest import MANIFEST, Manifest
 from builder.parallel.pool import batches, imap
 from builder.paths import file_inside
 from builder.problem import UsageError
-from builder.qwen3.parity import Spans, counts
+from builder.qwen3.render import Spans, counts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.text import counted
@@ -43,7 +43,7 @@ from builder.verify.preload import preloading
 from builder.verify.summary import LineReport
 from builder.verify.verifier import Verdict, Verifier, verifier_for
 
-AS_WRITTEN = "as-written"
+_AS_WRITTEN = "as-written"
 """The code of a row in another form whose rendering differs from that of the converted row."""
 
 _DIFFERS = (
@@ -129,10 +129,10 @@ def check_row(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | N
     verdict = verifier.check(sample, reading.dialogue, chosen, late_system=row.late_system)
     if reading.text is not None and verdict.text and verdict.text != reading.text:
         what = "the template gives different text"
-        finding = differ(AS_WRITTEN, what, verdict.text, reading.text)
+        finding = differ(_AS_WRITTEN, what, verdict.text, reading.text)
         return replace(verdict, findings=(*verdict.findings, finding))
     if reading.messages and _rendered(reading, verifier) != verdict.text:
-        finding = CheckFinding(AS_WRITTEN, _DIFFERS.format(reading.form))
+        finding = CheckFinding(_AS_WRITTEN, _DIFFERS.format(reading.form))
         if reading.exact:
             return replace(verdict, findings=(*verdict.findings, finding))
         return replace(verdict, warnings=(*verdict.warnings, finding))

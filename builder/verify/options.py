@@ -18,8 +18,8 @@ def mode_named(name: str) -> Mode:
 
 SchemaPolicy = Literal["report", "reject"]
 ParityPolicy = Literal["report", "require"]
-BreaksPolicy = Literal["report", "reject"]
-ContextPolicy = Literal["report", "logged", "rendered", "proven"]
+_BreaksPolicy = Literal["report", "reject"]
+_ContextPolicy = Literal["report", "logged", "rendered", "proven"]
 
 
 @refusing_unknown
@@ -41,8 +41,8 @@ class VerifyOptions:
     schema: SchemaPolicy = "report"
     parity: ParityPolicy = "report"
     mode: Mode = "non-thinking"
-    context: ContextPolicy = "report"
-    engine_breaks_call: BreaksPolicy = "report"
+    context: _ContextPolicy = "report"
+    engine_breaks_call: _BreaksPolicy = "report"
 
     def __post_init__(self) -> None:
         """Raises UsageError for a value that is none of the field's."""

@@ -19,16 +19,16 @@ from builder.conversation import Json
 from builder.jsonio import loads
 from builder.readers.toolkit.narrow import as_dict, as_list
 
-MAX_STEPS = 5_000_000
+_MAX_STEPS = 5_000_000
 """Pairs of a subschema and a value that one check may visit: a tenth of a second."""
 
-MAX_EXPLAINED = 20_000
+_MAX_EXPLAINED = 20_000
 """Steps up to which violations are listed; the library allocates kilobytes for each violation."""
 
-MAX_LOCATED = 4096
+_MAX_LOCATED = 4096
 """Code points up to which the fault of a definition is located."""
 
-MAX_DEPTH = 400
+_MAX_DEPTH = 400
 """Depth of nested subschemas, including referenced ones."""
 
 
@@ -50,12 +50,12 @@ def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
         raise checked
     try:
         # In a plain schema no pair is visited twice, so most checks need no counting.
-        if not checked.is_plain or checked.nodes * _nodes(arguments) > MAX_STEPS:
-            _count_steps(checked, arguments, MAX_STEPS)
+        if not checked.is_plain or checked.nodes * _nodes(arguments) > _MAX_STEPS:
+            _count_steps(checked, arguments, _MAX_STEPS)
         if checked.validator.is_valid(arguments):
             return []
         try:
-            _count_steps(checked, arguments, MAX_EXPLAINED)
+            _count_steps(checked, arguments, _MAX_EXPLAINED)
         except BrokenSchemaFault:
             return ["$: the arguments do not fit the schema"]
         errors = list(checked.validator.iter_errors(arguments))
@@ -69,7 +69,6 @@ def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
 
 
 def _count_steps(checked: _Checked, arguments: dict[str, Json], limit: int) -> None:
-    """Raises BrokenSchemaFault if the check would take more than `limit` steps."""
     if _Steps(checked.schema, limit).of(checked.schema, arguments) > limit:
         raise BrokenSchemaFault(f"its check takes more than {limit} steps", "schema_too_complex")
 
@@ -107,7 +106,7 @@ def _place_of_fault(schema: dict[str, Json], definition: str) -> str | None:
     """
     from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - 0.1 s, for faults
 
-    if len(definition) > MAX_LOCATED:
+    if len(definition) > _MAX_LOCATED:
         return None
     try:
         Draft202012Validator.check_schema(schema)
@@ -152,7 +151,7 @@ class _Steps:
         if key in self._known:
             known = self._known[key]
             return self.limit + 1 if known is None else known  # None: a cycle
-        if depth > MAX_DEPTH or len(self._known) > MAX_STEPS // 10:
+        if depth > _MAX_DEPTH or len(self._known) > _MAX_STEPS // 10:
             return self.limit + 1
         self._known[key] = None
         total = 1 + len(as_list(schema.get("enum")))
@@ -225,7 +224,6 @@ def _pointed(root: Json, reference: Json) -> Json:
 
 
 def _path(steps: list[str | int]) -> str:
-    """Returns a path as `jsonschema` writes it: `$.a[0]`."""
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 

@@ -9,29 +9,369 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from builder.brief import brief
-from builder.conversation import Json
+from builder.conversation import Json, TokenIds
+from builder.dataset.forms import unrenderable
 from builder.finding import CheckFinding, context, differ
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.flatten import structured
-from builder.qwen3.json_calls import is_canonical
-from builder.qwen3.parity import MODES, Spans, in_parity, spans
-from builder.qwen3.parse import leading_thought, parse
-from builder.qwen3.parts import tokens_by_part
-from builder.qwen3.render import Rendering, render_sample, tools_block
-from builder.qwen3.style import Style
+from builder.qwen3.calls import UNFIT_NAME, ParseFault, breaks_json, is_canonical
+from builder.qwen3.flat import (
+    known_tools,
+    leading_thought,
+    parse,
+    read_turn,
+    split_responses,
+    structured,
+)
+from builder.qwen3.render import (
+    MODES,
+    Rendering,
+    Spans,
+    in_parity,
+    render_sample,
+    spans,
+    tokens_by_part,
+    tools_block,
+)
+from builder.qwen3.templates import SPECIFIED, Style
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.tokens import TokenSequence
-from builder.sample import Call, Dialogue, Sample
+from builder.sample import Call, Dialogue, Sample, Turn
 from builder.text import counted
-from builder.verify import checks
 from builder.verify.options import VerifyOptions
-from builder.verify.recorded import TokenComparison, compare
+from builder.verify.schemas import BrokenSchemaFault, violations
+
+# Implements the checks that need no template (docs/output.md lists them).
+
+
+def _well_formed(sample: Sample) -> Iterator[CheckFinding]:
+    yield from unrenderable(sample)
+    if sample.weights and not sample.targets:
+        yield CheckFinding("weight", "every assistant message has weight 0: nothing is trained")
+
+
+def meaning(sample: Sample, style: Style = SPECIFIED) -> tuple[Dialogue | None, list[CheckFinding]]:
+    """Returns (structured form of a sample, []), or (None, findings) if it has none."""
+    known = known_tools(sample, style)
+    turns: list[Turn] = []
+    findings: list[CheckFinding] = []
+    weights = sample.weights or (None,) * len(sample.messages)
+    thoughts = sample.thoughts or ("",) * len(sample.messages)
+    rows = zip(sample.messages, weights, thoughts, strict=True)
+    for index, ((role, content), weight, thought) in enumerate(rows):
+        try:
+            turn = read_turn(role, content, weight, thought, style, known)
+        except ParseFault as fault:
+            excerpt = context(content, fault.offset)
+            findings.append(
+                CheckFinding(fault.code, fault.detail, index, fault.offset, found=excerpt)
+            )
+            continue
+        if turn.role == "user" and "<tool_response>" in content:
+            message = "<tool_response> markup in a turn that is not made of its blocks alone"
+            findings.append(CheckFinding("pairing", message, index, found=context(content, 0)))
+        turns.append(turn)
+    return (None if findings else Dialogue(tuple(turns), sample.tools)), findings
+
+
+def _misread(read: Dialogue | None, intended: Dialogue) -> Iterator[CheckFinding]:
+    """Checks that our own sample parses back into the dialogue that it was made from.
+
+    No comparison of renderings detects logged text that looks like calls or tool responses.
+    """
+    if read is None or read.turns == intended.turns:
+        return
+    pairs = zip(read.turns, intended.turns, strict=False)
+    index = next((at for at, (one, two) in enumerate(pairs) if one != two), None)
+    yield CheckFinding("inverse", "the flat form reads back as a different dialogue", index)
+
+
+def order(
+    sample: Sample, style: Style = SPECIFIED, *, late_system: bool = False
+) -> Iterator[CheckFinding]:
+    """Checks that roles alternate as the check `order` requires, and that no turn is empty.
+
+    `late_system` allows system messages after the first turn (`normalize.late_system: keep`, or a
+    foreign dataset). The alternation of the other roles ignores them, except that they separate two
+    assistant turns.
+    """
+    before = ""
+    asked = False
+    for index, (role, content) in enumerate(sample.messages):
+        is_answer = role == "user" and split_responses(content, style) is not None
+        if role == "system" and index and not late_system:
+            yield CheckFinding("order", "a system message that is not the first", index)
+        if role == "assistant" and not asked:
+            yield CheckFinding("order", "an assistant turn before any user turn", index)
+        if before == role == "assistant":
+            yield CheckFinding("order", "two assistant turns in a row", index)
+        if role == "user" and (before == "user" or (before == "responses" and is_answer)):
+            yield CheckFinding("order", "two user turns in a row", index)
+        if not content.strip():
+            yield CheckFinding("order", "an empty turn", index)
+        asked = asked or role == "user"
+        before = "responses" if is_answer else role
+    if before != "assistant":
+        yield CheckFinding("order", "does not end with an assistant turn", len(sample.messages) - 1)
+
+
+def calls(
+    sample: Sample, meant: Dialogue, read: Dialogue | None, style: Style = SPECIFIED
+) -> Iterator[CheckFinding]:
+    """Checks that the dialect's pattern finds the intended calls and no others.
+
+    The pattern also searches thoughts. `read` is the dialogue parsed from the text, or None.
+    """
+    hidden = any("<tool_call>" in turn.reasoning for turn in meant.turns)
+    if read is not None and meant.turns == read.turns and not hidden:
+        return
+    known = known_tools(sample, style)
+    turns = [turn.calls for turn in meant.turns if turn.role == "assistant"]
+    texts = [
+        (index, text) for index, (role, text) in enumerate(sample.messages) if role == "assistant"
+    ]
+    if len(turns) != len(texts):
+        yield CheckFinding("calls", f"{len(texts)} assistant turns, {len(turns)} intended")
+        return
+    for (index, content), intended in zip(texts, turns, strict=True):
+        read_calls: list[Call] = []
+        try:
+            calls_in = style.dialect.find(content, 0)
+            read_calls += [style.dialect.read(text, content, known) for text in calls_in]
+        except ParseFault as fault:
+            yield CheckFinding(fault.code, fault.detail, index, fault.offset)
+            continue
+        want = [(call.name, call.plain) for call in intended]
+        have = [(call.name, call.plain) for call in read_calls]
+        if want != have:
+            yield CheckFinding(
+                "calls",
+                "the calls found are not those intended",
+                index,
+                expected=str(want)[:200],
+                found=str(have)[:200],
+            )
+
+
+def pairing(meant: Dialogue) -> Iterator[CheckFinding]:
+    """Checks that each call has a response, except the calls of the last turn."""
+    open_calls = 0
+    for index, turn in enumerate(meant.turns):
+        if turn.role == "tool":
+            if len(turn.responses) != open_calls:
+                message = f"{len(turn.responses)} tool responses answer {open_calls} calls"
+                yield CheckFinding("pairing", message, index)
+            open_calls = 0
+            continue
+        if open_calls:
+            yield CheckFinding("pairing", f"{open_calls} calls without a response", index - 1)
+        open_calls = len(turn.calls)
+
+
+def _losses(
+    sample: Sample, meant: Dialogue, targets: Collection[int], style: Style
+) -> Iterator[CheckFinding]:
+    """Checks that a server's parser gives back each call of the target turns, types included.
+
+    It must find no other call in their texts.
+    """
+    if style.dialect.plain:
+        return
+    known = known_tools(sample, style)
+    ordinal = -1
+    for index, turn in enumerate(meant.turns):
+        ordinal += turn.role == "assistant"
+        if turn.role != "assistant" or ordinal not in targets:
+            continue
+        lost = [style.dialect.loss(call.name, call.arguments, known) for call in turn.calls]
+        for loss in (*lost, style.dialect.stray(turn.content)):
+            if loss is not None:
+                yield CheckFinding(loss.code, loss.reason, index)
+
+
+_CLOSE = "</tool_call>"
+
+
+def _breaking(meant: Dialogue) -> Iterator[CheckFinding]:
+    """Yields a finding for each call at whose argument inference engines end the call too early."""
+    for index, turn in enumerate(meant.turns):
+        for call in turn.calls:
+            if _CLOSE in call.plain:
+                message = f"{call.name[:80]}: an argument contains {_CLOSE}"
+                yield CheckFinding("engine_breaks_call", message, index)
+
+
+def tools(
+    sample: Sample, meant: Dialogue, schema: str
+) -> tuple[list[CheckFinding], list[CheckFinding]]:
+    """Returns (findings, warnings) for the called names and their arguments."""
+    hard: list[CheckFinding] = []
+    soft: list[CheckFinding] = []
+    known: dict[str, str | None] = {}
+    for tool, text in zip(sample.tools, sample.definitions, strict=True):
+        assert isinstance(tool, dict), "checked before"
+        function = tool["function"]
+        assert isinstance(function, dict), "checked before"
+        has_schema = function.get("parameters") is not None
+        known.setdefault(str(function["name"]), text if has_schema else None)
+    breaks = hard if schema == "reject" else soft
+    for index, turn in enumerate(meant.turns):
+        for call in turn.calls:
+            if breaks_json(call.name):
+                hard.append(CheckFinding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
+            elif call.name not in known:
+                if not turn.trained:
+                    continue  # the model called a tool that was not offered: context only
+                hard.append(
+                    CheckFinding("tools", f"{call.name[:80]!r} is called but not defined", index)
+                )
+            elif (definition := known[call.name]) is not None:
+                try:
+                    violated = violations(definition, call.arguments)
+                except BrokenSchemaFault as fault:
+                    soft.append(CheckFinding(fault.code, f"{call.name[:80]}: {fault}", index))
+                    continue
+                breaks += [
+                    CheckFinding("schema", f"{call.name[:80]}: {text}", index) for text in violated
+                ]
+    return hard, soft
+
+
+# Compares the tokens of a sample with those that a server or a trainer recorded.
+
+_LOOK = 64
+"""Tokens from a difference on that are decoded to find its cause."""
+
+_SAME = 8
+"""Characters after white space that must agree for it to be the only difference."""
+
+_Ids = NDArray[np.uint32]
+_Decode = Callable[[list[int]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenComparison:
+    """The result of comparing a sample: equal, or the first token that differs.
+
+    at        its position in the sample; None: all are equal
+    cause     the first probable cause that applies (docs/parity.md), or ""
+    sample    the text of the token in the sample, "" at its end
+    recorded  the text of the recorded token, "" at its end or if the tokenizer does not have it
+    """
+
+    at: int | None = None
+    cause: str = ""
+    sample: str = ""
+    recorded: str = ""
+
+
+def compare(
+    turns: Sequence[tuple[int, TokenIds]],
+    tokens: TokenSequence,
+    answers: Spans,
+    tails: Collection[str],
+    decode: _Decode,
+) -> TokenComparison:
+    """Compares a sample with recorded ids and returns the first difference.
+
+    `turns` are the trained turns with ids: (index in `answers`, ids). `answers` are the positions
+    of the assistant turns without their headers, `tails` what the generation prompts of the modes
+    have after the header. `decode` returns the text of ids.
+    """
+    differences: list[tuple[int, _Ids]] = []
+    last, ids = turns[-1]
+    if ids.prompt is not None:
+        whole = np.array(ids.prompt + ids.answer, dtype=np.uint32)
+        position = _difference(tokens, 0, whole, answers[last][1])
+        differences += [(position, whole[position:])] if position is not None else []
+        turns = turns[:-1]
+    for turn, ids in turns:
+        differences += _of_answer(ids, tokens, answers[turn], tails)
+    if not differences:
+        return TokenComparison()
+    position, recorded = min(differences, key=lambda item: item[0])
+    return _explained(tokens, position, recorded, decode)
+
+
+def _of_answer(
+    ids: TokenIds, tokens: TokenSequence, span: tuple[int, int], tails: Collection[str]
+) -> list[tuple[int, _Ids]]:
+    """Returns position and recorded ids of the first difference in a turn; [] without one.
+
+    The mode of inference is not recorded, so the answer may begin after any of the `tails`; the
+    one with the longest agreement counts.
+    """
+    answer = np.array(ids.answer, dtype=np.uint32)
+    begin, end = span
+    agreements: list[tuple[int, int]] = []
+    for tail in sorted({"", *tails}):
+        if not tokens.text.startswith(tail, begin):
+            continue
+        start = tokens.count_before(begin + len(tail))
+        position = _difference(tokens, start, answer, end)
+        if position is None:
+            return []
+        agreements.append((position - start, position))
+    agreed, position = max(agreements)
+    return [(position, answer[agreed:])]
+
+
+def _difference(tokens: TokenSequence, start: int, recorded: _Ids, end: int) -> int | None:
+    """Returns the first position from `start` on where ids differ; None: up to `end` none does.
+
+    The token that ends the turn may be missing from the recorded ids.
+    """
+    ours = tokens.numbers[start : start + len(recorded)]
+    different = np.flatnonzero(ours != recorded[: len(ours)])
+    if len(different):
+        return start + int(different[0])
+    stop = tokens.count_before(end)
+    reached = start + len(recorded)
+    return None if stop - 1 <= reached <= stop else min(reached, stop)
+
+
+def _explained(
+    tokens: TokenSequence, position: int, recorded: _Ids, decode: _Decode
+) -> TokenComparison:
+    numbers = tokens.ids
+    ours, theirs = numbers[position : position + _LOOK], recorded[:_LOOK].tolist()
+    first, other = decode(ours[:1]), decode(theirs[:1])
+    before = decode(numbers[:position])
+    codes = _causes(position, before, (decode(ours), decode(theirs)), (first, other))
+    return TokenComparison(position, next(codes, "text"), first, other)
+
+
+def _causes(
+    position: int, before: str, rest: tuple[str, str], first: tuple[str, str]
+) -> Iterator[str]:
+    ours, theirs = rest
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))))
+    differs_in_space = any(text[same : same + 1].isspace() for text in rest)
+    following = [text[same:].lstrip() for text in rest]
+    if position == 0 or (theirs and not first[1]):
+        yield "tokenizer"
+    begins = any(text.lstrip().startswith(("<think>", "</think>")) for text in rest)
+    if begins or before.rfind("<think>") > before.rfind("</think>"):
+        yield "thought"
+    if first[0] and first[1] and same >= max(map(len, first)):
+        yield "retokenised"
+    if before.count("<|im_start|>") == 1 and before.startswith("<|im_start|>system"):
+        yield "system"
+    if before.rfind("<tool_call>") > before.rfind("</tool_call>"):
+        yield "call"
+    if not ours or not theirs:
+        yield "end"
+    if differs_in_space and following[0][:_SAME] == following[1][:_SAME]:
+        yield "whitespace"
+
 
 MAX_CHARS = 16 << 20
 """Code points up to which a rendering is verified (`too_long`). No context window is larger, and
@@ -46,8 +386,8 @@ class Verdict:
     `warnings` are schema violations under `verify.schema: report`, and span boundaries inside a
     token. `text` is the template's rendering ("" if it failed), `render_sha256` that of its UTF-8.
     `spans` and `parity` describe the target turns: [start, end) in code points, and the modes in
-    which each is in parity with inference (`builder.qwen3.parity`). `trained_tokens` are those of
-    the spans, `tokens_by_part` those of each part (`builder.qwen3.parts`), `token_counts` is
+    which each is in parity with inference (`builder.qwen3.render`). `trained_tokens` are those of
+    the spans, `tokens_by_part` those of each part (`builder.qwen3.render`), `token_counts` is
     "estimate" without the model's tokenizer. `recorded` compares the tokens with those in the log;
     None if it has none.
     """
@@ -72,7 +412,7 @@ class Verdict:
         return brief(self, turns, findings=codes, tokens=self.tokens, calls=self.calls)
 
 
-Messages: TypeAlias = "list[dict[str, Any]]"
+_Messages: TypeAlias = "list[dict[str, Any]]"
 Rendered: TypeAlias = "str | Exception | None"
 """A rendering, or the exception of the template; None if it was not requested."""
 
@@ -99,27 +439,27 @@ class Verifier:
         None: those with a weight other than 0. `late_system` allows a system message after the
         first turn.
         """
-        findings = list(checks.well_formed(sample))
+        findings = list(_well_formed(sample))
         if findings:
             return Verdict(tuple(findings))
         style = self.target.style
         chosen = sample.targets if targets is None else tuple(targets)
-        read, faults = checks.meaning(sample, style)
+        read, faults = meaning(sample, style)
         findings += faults
         if dialogue is not None:
-            findings += checks.misread(read, dialogue)
+            findings += _misread(read, dialogue)
         meant = dialogue or read
-        findings += checks.order(sample, style, late_system=late_system)
+        findings += order(sample, style, late_system=late_system)
         warnings: list[CheckFinding] = []
         if meant is not None:
-            findings += checks.calls(sample, meant, read, style)
-            findings += checks.pairing(meant)
-            hard, soft = checks.tools(sample, meant, self.options.schema)
+            findings += calls(sample, meant, read, style)
+            findings += pairing(meant)
+            hard, soft = tools(sample, meant, self.options.schema)
             findings += hard
             warnings += soft
-            findings += checks.losses(sample, meant, chosen, style)
+            findings += _losses(sample, meant, chosen, style)
             rejects = self.options.engine_breaks_call == "reject"
-            (findings if rejects else warnings).extend(checks.breaking(meant))
+            (findings if rejects else warnings).extend(_breaking(meant))
         text, served, weighted = self._rendered(sample, meant)
         if isinstance(text, Exception):
             return Verdict((*findings, _failure("render", text)), tuple(warnings))
@@ -216,7 +556,7 @@ class Verifier:
     ) -> tuple[str | Exception, Rendered, Rendered]:
         """Renders the sample, its dialogue (if any), and the sample with its weights (if any)."""
         _ = self.target.tokenizer  # if it cannot be loaded, that is no finding about the sample
-        flat: Messages = sample.rows
+        flat: _Messages = sample.rows
         style = self.target.style
         served = structured(_canonical(meant, style), style) if meant is not None else None
         weighted: Any = sample.record["messages"] if sample.weights else None
@@ -231,10 +571,10 @@ class Verifier:
         return text, served_text, weighted_text
 
     def _attempt_all(
-        self, forms: Sequence[Messages | None], tools: Sequence[Json]
+        self, forms: Sequence[_Messages | None], tools: Sequence[Json]
     ) -> list[Rendered]:
         """Renders conversations with the same definitions, equal ones once; None stays None."""
-        distinct: list[Messages] = []
+        distinct: list[_Messages] = []
         for form in forms:
             if form is not None and form not in distinct:
                 distinct.append(form)
@@ -242,14 +582,14 @@ class Verifier:
         return [None if form is None else texts[distinct.index(form)] for form in forms]
 
     def _attempt_distinct(
-        self, forms: Sequence[Messages], tools: Sequence[Json]
+        self, forms: Sequence[_Messages], tools: Sequence[Json]
     ) -> Sequence[str | Exception]:
         if len(forms) > 1:
             with contextlib.suppress(Exception):  # rendering each alone shows which one fails
                 return self.target.render_all(forms, tools)
         return [self._attempt(form, tools) for form in forms]
 
-    def _attempt(self, messages: Messages, tools: Sequence[Json]) -> str | Exception:
+    def _attempt(self, messages: _Messages, tools: Sequence[Json]) -> str | Exception:
         try:
             return self.target.render(messages, tools)
         except Exception as error:  # any exception of a template is a finding about the sample
@@ -327,7 +667,6 @@ def _disagreements(
 
 
 def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[CheckFinding]:
-    """Yields a finding for each boundary of a trained turn that is inside a token."""
     for border in tokens.across([border for span in trained for border in span]):
         yield CheckFinding("border", "a token crosses the border of a turn", offset=border)
 

@@ -11,8 +11,8 @@ from support.sensitive.planted import AWS, BEARER, GITHUB, PASSWORD, PEM
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.units import UNITS, examples
-from builder.qwen3.constants import ADDED_TOKENS
-from builder.qwen3.flatten import flatten
+from builder.qwen3.calls import ADDED_TOKENS
+from builder.qwen3.flat import flatten
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal
 from builder.scrub.redact import Scrubber

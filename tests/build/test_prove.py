@@ -7,7 +7,7 @@ from support.sensitive.planted import GITHUB, KEY, PASSWORD
 from builder.build.prove import prepare
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from builder.normalize.options import LengthOptions, NormalizeOptions
-from builder.qwen3.constants import ADDED_TOKENS
+from builder.qwen3.calls import ADDED_TOKENS
 from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
 

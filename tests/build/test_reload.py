@@ -12,7 +12,7 @@ from support.runs.builds import build, lines
 
 from builder import cli
 from builder.verify import as_loaded
-from builder.verify.culprits import _Search, culprits
+from builder.verify.as_loaded import _Search, culprits
 
 
 def inputs(folder, *contents):

@@ -9,8 +9,7 @@ from support.runs.builds import build, files, lines
 
 from builder.conversation import Conversation, Message, Text, ToolCall
 from builder.normalize.normalise import normalise
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import SharedTools
+from builder.normalize.options import NormalizeOptions, SharedTools
 from builder.normalize.tool_use import MAX_ARGUMENTS, ToolUse
 
 CALLS = [

@@ -13,8 +13,7 @@ from support.places import CASES
 from builder.build.convert import Spool, Task
 from builder.build.task import Job, run_task
 from builder.conversation import Conversation, Ignored
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import SharedTools
+from builder.normalize.options import NormalizeOptions, SharedTools
 from builder.readers import read_events, readers
 from builder.sources.source import Source
 from builder.verify.options import VerifyOptions

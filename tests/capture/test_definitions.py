@@ -14,11 +14,9 @@ from builder.capture.agents import adapt, agent_in
 from builder.capture.job import serve
 from builder.capture.pairs import agent_of
 from builder.capture.scripted import MODEL, TEXT, handler
-from builder.normalize.captured import definitions_command, for_log
-from builder.normalize.definitions import tools
 from builder.normalize.draft import Draft
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import AgentDefinitions
+from builder.normalize.options import AgentDefinitions, NormalizeOptions
+from builder.normalize.tools import definitions_command, for_log, tools
 from builder.normalize.turns import system
 from builder.readers import read_events, readers
 from builder.sources.source import Source

@@ -14,7 +14,7 @@ from builder.cli.accounting import print_rejects
 from builder.cli.run import _option
 from builder.config import load_config
 from builder.ledger import Ledger
-from builder.normalize.as_options import option_for, with_options
+from builder.normalize.remedies import option_for, with_options
 from builder.output.manifest import Manifest
 from builder.problem import UsageError
 from builder.report.advice import Advice, Remedy, _of_the_parts

@@ -20,7 +20,7 @@ from builder.codes import (
     meaning,
     meaning_of_change,
 )
-from builder.normalize.targets import FOREIGN
+from builder.normalize.turns import FOREIGN
 from builder.report.html import macro
 
 FAULTS = {"Problem", "JsonFault", "CheckFinding"}

@@ -3,9 +3,8 @@
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.qwen3.flatten import flatten
-from builder.qwen3.style import SPECIFIED
-from builder.qwen3.templates import CODER, QWEN3_6
+from builder.qwen3.flat import flatten
+from builder.qwen3.templates import CODER, QWEN3_6, SPECIFIED
 from builder.qwen3.tokenizer import target_for
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import Verifier

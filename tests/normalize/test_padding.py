@@ -9,9 +9,9 @@ import pytest
 from support.conversations.messages import normalised, user
 
 from builder.conversation import Conversation, Message, ToolCall
+from builder.normalize.calls import is_padded, unpadded
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.normalize.padding import is_padded, unpadded
 from builder.readers import read_events, readers
 from builder.sources.source import Source
 

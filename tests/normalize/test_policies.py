@@ -24,8 +24,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.normalize.normalise import normalise
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import SharedTools
+from builder.normalize.options import NormalizeOptions, SharedTools
 
 REMINDER = Text("<note>be kind</note>", harness=True)
 

@@ -11,8 +11,7 @@ from support.places import ROOT
 
 from builder import cli
 from builder.normalize.units import UNITS, examples
-from builder.qwen3.parity import in_parity, spans
-from builder.qwen3.render import render
+from builder.qwen3.render import in_parity, render, spans
 from builder.sample import Call, Dialogue, Turn
 
 CALL = Call.of("f", {"a": 1})

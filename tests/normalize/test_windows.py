@@ -9,12 +9,11 @@ from support.conversations.strategies import conversations, fit
 
 from builder import cli
 from builder.build.prove import prove
-from builder.dataset.samples import targets
+from builder.dataset.forms import targets
 from builder.normalize.normalise import normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
-from builder.normalize.units import UNITS
-from builder.normalize.windows import plan_windows, shorten_responses
-from builder.qwen3.parse import parse
+from builder.normalize.units import UNITS, plan_windows, shorten_responses
+from builder.qwen3.flat import parse
 from builder.sample import Call, Dialogue, Turn
 
 CALL = Call.of("f", {})

@@ -12,10 +12,9 @@ from support.places import ROOT
 from support.templates.published import fixtures
 
 from builder.jsonio import dumps
-from builder.qwen3.dialect import ParseFault, signatures
-from builder.qwen3.parse import split_answer
-from builder.qwen3.style import SPECIFIED
-from builder.qwen3.templates import QWEN3_6
+from builder.qwen3.calls import ParseFault, signatures
+from builder.qwen3.flat import split_answer
+from builder.qwen3.templates import QWEN3_6, SPECIFIED
 
 STYLES = {"qwen3-hermes": SPECIFIED, "qwen3-xml": QWEN3_6}
 

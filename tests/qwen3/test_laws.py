@@ -10,14 +10,13 @@ from support.conversations.foreign import foreign, wrapped
 from support.conversations.strategies import MANY, conversations, fit, texts
 
 from builder.conversation import Conversation, Message, Text, ToolCall
-from builder.dataset.samples import read_sample, targets
+from builder.dataset.forms import read_sample, targets
 from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions, TrainOptions
 from builder.normalize.units import UNITS, examples
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.flatten import flatten, structured
-from builder.qwen3.parse import parse, to_dialogue
+from builder.qwen3.calls import ParseFault
+from builder.qwen3.flat import flatten, parse, structured, to_dialogue
 from builder.qwen3.render import render
 from builder.sample import Sample
 

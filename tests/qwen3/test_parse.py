@@ -5,15 +5,8 @@ from hypothesis import given
 from support.conversations.strategies import json_values, texts
 
 from builder.jsonio import dumps, loads
-from builder.qwen3.constants import ADDED_TOKENS, TOOLS_BEGIN, TOOLS_END
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.json_calls import is_canonical
-from builder.qwen3.parse import (
-    leading_thought,
-    parse,
-    split_answer,
-    split_responses,
-)
+from builder.qwen3.calls import ADDED_TOKENS, TOOLS_BEGIN, TOOLS_END, ParseFault, is_canonical
+from builder.qwen3.flat import leading_thought, parse, split_answer, split_responses
 from builder.qwen3.render import render
 from builder.sample import Call, Sample
 from builder.text import escape_tokens, token_pattern

@@ -5,11 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.qwen3.constants import EMPTY_THINK
-from builder.qwen3.json_calls import find_calls
-from builder.qwen3.parity import ASSISTANT, spans
-from builder.qwen3.render import render
-from builder.qwen3.style import SPECIFIED, Style, Thoughts
+from builder.qwen3.calls import EMPTY_THINK, find_calls
+from builder.qwen3.render import ASSISTANT, render, spans
+from builder.qwen3.templates import SPECIFIED, Style, Thoughts
 
 VERBATIM = Style(Thoughts.verbatim)
 CALL = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'

@@ -20,13 +20,11 @@ from support.runs.builds import build
 from support.templates.published import text_of
 from support.templates.targets import ORIGINAL, with_template
 
-from builder.dataset.samples import read_sample
+from builder.dataset.forms import read_sample
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.qwen3.flatten import flatten, structured
-from builder.qwen3.parity import spans
-from builder.qwen3.parse import to_dialogue
-from builder.qwen3.render import is_response, render
+from builder.qwen3.flat import flatten, structured, to_dialogue
+from builder.qwen3.render import is_response, render, spans
 
 # Importing it here would take every run of the tests a second in each worker.
 pytestmark = pytest.mark.skipif(

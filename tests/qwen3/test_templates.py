@@ -17,17 +17,12 @@ from support.templates.targets import (
 
 from builder import cli
 from builder.problem import UsageError
-from builder.qwen3.flatten import flatten
-from builder.qwen3.parse import to_dialogue
-from builder.qwen3.parts import PARTS
-from builder.qwen3.probe import style_of
+from builder.qwen3.flat import flatten, to_dialogue, written_style
 from builder.qwen3.reference import Reference, reference
 from builder.qwen3.reference import with_template as named
-from builder.qwen3.render import render_sample
-from builder.qwen3.style import Thoughts
-from builder.qwen3.templates import TEMPLATES, vocabulary_of
+from builder.qwen3.render import PARTS, render_sample
+from builder.qwen3.templates import TEMPLATES, Thoughts, style_of, vocabulary_of
 from builder.qwen3.tokenizer import load
-from builder.qwen3.written import written_style
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.verify.verifier import Verifier
 

@@ -25,7 +25,6 @@ from builder import cli
 from builder.parallel import pool
 from builder.problem import UsageError
 from builder.qwen3 import tokenizer, tokens
-from builder.qwen3 import tokenizer as tokenizer_module
 from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import load, target_for
 from builder.sample import Sample
@@ -92,7 +91,7 @@ def test_an_installation_that_cannot_load_the_embedded_tokenizer_gives_no_verdic
     row = {"messages": [{"role": role, "content": "a"} for role in ("user", "assistant")]}
     (tmp_path / "in.jsonl").write_text(json.dumps({**row, "tools": []}) + "\n")
     command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--quiet"]
-    tokenizer_module.target_for.cache_clear()
+    tokenizer.target_for.cache_clear()
     verifier_for.cache_clear()
     with monkeypatch.context() as broken:
         broken.setitem(sys.modules, "transformers", None)

@@ -7,8 +7,8 @@ import jinja2
 import pytest
 from support.templates.targets import ORIGINAL, with_template
 
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.parse import split_answer
+from builder.qwen3.calls import ParseFault
+from builder.qwen3.flat import split_answer
 from builder.qwen3.render import render
 from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import target_for

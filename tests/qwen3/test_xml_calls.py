@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from support.conversations.strategies import json_values, texts
 
 from builder.jsonio import dumps
-from builder.qwen3.dialect import ParseFault, signatures
-from builder.qwen3.json_calls import JSON
-from builder.qwen3.xml_calls import XML_JSON, XML_PYTHON, read_value
+from builder.qwen3.calls import JSON, XML_JSON, XML_PYTHON, ParseFault, read_value, signatures
 from builder.sample import Call
 
 TEXT, WHOLE, NUMBER, FLAG = ({"type": name} for name in ("string", "integer", "number", "boolean"))

@@ -11,12 +11,11 @@ from support.templates.targets import with_template
 from test_laws import options
 
 from builder.conversation import ToolCall
-from builder.dataset.samples import read_sample
+from builder.dataset.forms import read_sample
 from builder.jsonio import loads
 from builder.normalize.normalise import normalise
 from builder.normalize.units import examples
-from builder.qwen3.flatten import flatten
-from builder.qwen3.parse import to_dialogue
+from builder.qwen3.flat import flatten, to_dialogue
 from builder.verify.verifier import Verifier
 
 REFUSED = {"render"}

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from builder import cli
-from builder.dataset.recognition import reader_for
-from builder.normalize.context import derived_context
+from builder.dataset.forms import reader_for
+from builder.normalize.reading import derived_context
 from builder.readers import read_events, readers, recognise
 from builder.sources.source import Source
 

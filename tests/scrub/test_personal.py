@@ -11,7 +11,7 @@ from support.runs.builds import build, lines
 from support.sensitive.personal import NOT_PERSONAL, PERSONAL
 from support.sensitive.planted import every_byte, row, scrubber
 
-from builder.qwen3.constants import ADDED_TOKENS
+from builder.qwen3.calls import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import KINDS, find_personal, is_card, is_iban, pseudonym

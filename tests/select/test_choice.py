@@ -5,8 +5,7 @@ from itertools import zip_longest
 
 import pytest
 
-from builder.select.choice import Choice, ChoiceOptions, choose
-from builder.select.duplicates import exact_duplicates
+from builder.select.choice import Choice, ChoiceOptions, choose, exact_duplicates
 from builder.select.splits import SplitOptions
 from builder.select.table import (
     DIGEST_BYTES,

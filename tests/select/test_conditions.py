@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.runs.builds import build, files, lines
 
-from builder.select.budget import beyond_budget
+from builder.select.choice import Candidate, beyond_budget
 from builder.select.conditions import Condition, condition_code, value_of
-from builder.select.mix import Candidate
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from support.runs.builds import build, build_with_one_and_two_workers, lines
 
 from builder import cli
 from builder.audit.pattern import PATTERNS
-from builder.select.mix import Candidate, left_out
+from builder.select.choice import Candidate, left_out
 
 
 def candidates(**counts):

@@ -9,7 +9,7 @@ from support.places import ROOT
 from support.templates.targets import NO_THOUGHTS, TEMPLATE, with_template
 
 from builder import cli, verify_dataset
-from builder.qwen3.constants import TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.calls import TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.templates import TEMPLATES, Template
 from builder.sample import Sample
 from builder.trainers import MASKS

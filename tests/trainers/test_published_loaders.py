@@ -18,7 +18,7 @@ from support.templates.published import UNSLOTH_ZOO, VERL, functions_of
 from support.templates.targets import NO_THOUGHTS, tokenizer_folder
 
 from builder import cli
-from builder.qwen3.constants import EMPTY_THINK
+from builder.qwen3.calls import EMPTY_THINK
 from builder.qwen3.tokenizer import target_for
 
 pytestmark = pytest.mark.slow

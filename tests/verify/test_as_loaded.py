@@ -9,9 +9,8 @@ import pytest
 
 from builder import cli
 from builder.sample import Sample
-from builder.verify import as_loaded as slices
-from builder.verify.as_loaded import as_loaded
-from builder.verify.loader import loader_fault
+from builder.verify import as_loaded as loaded_rows
+from builder.verify.as_loaded import as_loaded, loader_fault
 
 
 def tool(**parameters):
@@ -112,7 +111,7 @@ def test_a_split_without_rows_that_the_loader_refuses_is_a_finding(verifier, tmp
 
 @pytest.mark.parametrize("size", [1, 200, 1000, 1 << 20])
 def test_the_rows_are_the_same_in_slices_of_any_size(verifier, tmp_path, monkeypatch, size):
-    monkeypatch.setattr(slices, "SLICE_BYTES", size)
+    monkeypatch.setattr(loaded_rows, "SLICE_BYTES", size)
     names = ("b", "a") * 7  # the first defines the order of keys for the loader
     rows = [
         sample(str(at), tool(properties={"c": {}, name: {}, "ab".replace(name, ""): {}}))

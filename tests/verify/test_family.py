@@ -13,10 +13,8 @@ from support.templates.published import FAMILY, text_of
 from support.templates.targets import TEMPLATE, tokenizer_folder, with_template
 
 from builder import cli
-from builder.qwen3.parity import counts
-from builder.qwen3.render import render
-from builder.qwen3.style import Style, Thoughts
-from builder.qwen3.templates import TEMPLATES
+from builder.qwen3.render import counts, render
+from builder.qwen3.templates import TEMPLATES, Style, Thoughts
 from builder.sample import Sample
 from builder.verify.verifier import Verifier
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from builder.dataset.samples import read_sample
-from builder.qwen3.constants import TOOLS_BEGIN
-from builder.qwen3.flatten import flatten
+from builder.dataset.forms import read_sample
+from builder.qwen3.calls import TOOLS_BEGIN
+from builder.qwen3.flat import flatten
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.verify.options import VerifyOptions
 

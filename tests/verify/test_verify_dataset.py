@@ -190,7 +190,7 @@ RENDERED = {}
 
 
 def sha256(line, unit):
-    from builder.dataset.samples import read_sample
+    from builder.dataset.forms import read_sample
     from builder.verify.verifier import verifier_for
 
     if (line, unit) not in RENDERED:

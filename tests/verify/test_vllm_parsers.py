@@ -16,9 +16,9 @@ from support.templates.witnesses import calls_fault, is_same, replayed
 
 from builder.conversation import Json
 from builder.jsonio import dumps
-from builder.qwen3.flatten import flat_turn
+from builder.qwen3.calls import XML_JSON, XML_PYTHON
+from builder.qwen3.flat import flat_turn
 from builder.qwen3.tokenizer import target_for
-from builder.qwen3.xml_calls import XML_JSON, XML_PYTHON
 from builder.sample import Call, Turn
 
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")

@@ -11,7 +11,7 @@ from support.templates.published import text_of
 from support.templates.targets import with_template
 from support.templates.witnesses import WITNESSES, NotAskedError, calls_fault, case_of, replayed
 
-from builder.qwen3.flatten import flatten
+from builder.qwen3.flat import flatten
 from builder.qwen3.tokenizer import target_for
 from builder.sample import Call, Dialogue, Turn
 from builder.verify.verifier import Verifier

@@ -15,7 +15,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.qwen3.constants import ADDED_TOKENS
+from builder.qwen3.calls import ADDED_TOKENS
 
 MANY = settings(max_examples=4 * settings().max_examples)
 """For the fundamental properties: 2,000 examples under the profile `long`."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from builder.conversation import Conversation
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.qwen3.flatten import flatten
+from builder.qwen3.flat import flatten
 from builder.readers.discovery import find_sources
 
 

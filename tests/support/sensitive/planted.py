@@ -4,7 +4,7 @@ import json
 import random
 import string
 
-from builder.qwen3.constants import ADDED_TOKENS
+from builder.qwen3.calls import ADDED_TOKENS
 from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
 

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from builder.jsonio import loads
-from builder.qwen3.dialect import signatures
-from builder.qwen3.parse import to_dialogue
-from builder.qwen3.sent_back import sent_back
-from builder.qwen3.style import Thoughts
+from builder.qwen3.calls import signatures
+from builder.qwen3.flat import sent_back, to_dialogue
+from builder.qwen3.templates import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.verify.schemas import BrokenSchemaFault, violations

@@ -1,17 +1,87 @@
-"""Parses renderings back into samples, and flat samples into structured dialogues."""
+"""States how an earlier turn is rendered once a server has parsed it and a client has sent it back.
+
+A server parses the model's text into content and calls, a client sends both back with the next
+request, and the template renders them as history. docs/parity.md has measured figures; the tests
+compare each rule with the server's own parser.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.qwen3.constants import EMPTY_THINK
-from builder.qwen3.dialect import ParseFault, Signatures, signatures
-from builder.qwen3.style import SPECIFIED, Style
-from builder.sample import Call, Dialogue, Sample, Turn
+from builder.qwen3.calls import EMPTY_THINK, XML_JSON, ParseFault, Signatures, signatures
+from builder.qwen3.render import RESPONSE_CLOSE, RESPONSE_OPEN
+from builder.qwen3.templates import SPECIFIED, Style
+from builder.sample import Call, Dialogue, Sample, Turn, Weights
+
+# Converts a Dialogue to a Sample (text as the target writes it) or to structured messages.
+
+
+def flatten(dialogue: Dialogue, style: Style = SPECIFIED) -> Sample:
+    """Makes the training record: calls as `<tool_call>` text, results as `<tool_response>` turns.
+
+    If a turn is not trained, every assistant message has a weight, 0 or 1. Thoughts are part of the
+    text, unless the template reads them only beside it (`Style.beside`).
+    """
+    weights: Weights = ()
+    if any(turn.role == "assistant" and not turn.trained for turn in dialogue.turns):
+        weights = tuple(
+            int(turn.trained) if turn.role == "assistant" else None for turn in dialogue.turns
+        )
+    thoughts: tuple[str, ...] = ()
+    if style.beside and any(turn.reasoning for turn in dialogue.turns):
+        thoughts = tuple(turn.reasoning for turn in dialogue.turns)
+    messages = tuple(flat_turn(turn, style) for turn in dialogue.turns)
+    return Sample(messages, dialogue.tools, weights, thoughts)
+
+
+def flat_turn(turn: Turn, style: Style = SPECIFIED) -> tuple[str, str]:
+    """Returns the role and the content of the turn as one message."""
+    if turn.role == "tool":
+        before, after = style.response_edges
+        blocks = (f"<tool_response>\n{text}\n</tool_response>" for text in turn.responses)
+        return "user", before + "\n".join(blocks) + after
+    if turn.role != "assistant":
+        return turn.role, turn.content
+    write = style.dialect.write
+    body = style.between_calls.join(write(call) for call in turn.calls)
+    if turn.content:
+        body = turn.content + style.before_call + body if body else turn.content
+    is_inside = turn.reasoning and not style.beside
+    return "assistant", f"<think>\n{turn.reasoning}\n</think>\n\n{body}" if is_inside else body
+
+
+def structured(dialogue: Dialogue, style: Style = SPECIFIED) -> list[dict[str, Any]]:
+    """Makes the messages in the structured form that an inference server renders."""
+    messages: list[dict[str, Any]] = []
+    for turn in dialogue.turns:
+        if turn.role == "tool":
+            messages += [{"role": "tool", "content": text} for text in turn.responses]
+            continue
+        message: dict[str, Any] = {"role": turn.role, "content": turn.content}
+        if turn.role == "assistant":
+            if turn.reasoning or "</think>" in turn.content:
+                # Defined even if empty: otherwise the template looks for thoughts in the text.
+                message["reasoning_content"] = turn.reasoning
+            if turn.calls:
+                message["tool_calls"] = [
+                    {
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": style.dialect.served(call)},
+                    }
+                    for call in turn.calls
+                ]
+        messages.append(message)
+    return messages
+
+
+# Parses renderings back into samples, and flat samples into structured dialogues.
 
 
 def parse(text: str, style: Style = SPECIFIED) -> Sample:
@@ -56,7 +126,6 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
 
 
 def _beside(content: str) -> tuple[str, str]:
-    """Splits an assistant turn into the thought that the template wrote before it, and the rest."""
     if not content.startswith("<think>\n"):
         return "", content
     thought, close, rest = content.removeprefix("<think>\n").partition("\n</think>\n\n")
@@ -109,7 +178,7 @@ def _definition(line: str) -> tuple[Json, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedAnswer:
+class _ParsedAnswer:
     """An assistant content split into thought, text and calls."""
 
     thought: str
@@ -119,7 +188,7 @@ class ParsedAnswer:
 
 def split_answer(
     content: str, style: Style = SPECIFIED, known: Signatures | None = None
-) -> ParsedAnswer:
+) -> _ParsedAnswer:
     """Splits a flat assistant content into thought, text and calls.
 
     `flatten` joins the parts into the same content, except for an empty think block and a newline
@@ -152,11 +221,10 @@ def split_answer(
         _no_markup(text, end)
     elif end < len(content):
         raise ParseFault("calls", "text after the last </tool_call>", end)
-    return ParsedAnswer(thought, text, tuple(calls))
+    return _ParsedAnswer(thought, text, tuple(calls))
 
 
 def _no_markup(text: str, offset: int) -> None:
-    """Raises ParseFault if the text, which starts at offset `offset`, contains tags of calls."""
     if markup := re.search("</?tool_call>", text):
         raise ParseFault("calls", "<tool_call> markup without a call", offset + markup.start())
 
@@ -226,3 +294,67 @@ def to_dialogue(sample: Sample, style: Style = SPECIFIED) -> Dialogue:
 def known_tools(sample: Sample, style: Style) -> Signatures:
     """Returns the parameters of the sample's tools if the dialect needs them, else nothing."""
     return {} if style.dialect.plain else signatures(sample.definitions)
+
+
+def _before_first_tag(turn: Turn, style: Style) -> str:
+    return turn.content + style.before_call if turn.content else ""
+
+
+def _of_vllm(turn: Turn, style: Style) -> str:
+    return _before_first_tag(turn, style) if style.dialect.plain else turn.content.strip()
+
+
+def _of_sglang(turn: Turn, style: Style) -> str:
+    return turn.content.strip() if style.dialect.plain else _before_first_tag(turn, style)
+
+
+_SERVERS: Mapping[str, Callable[[Turn, Style], str]] = {
+    "vllm": _of_vllm,  # its parsers `hermes`, and `qwen3_coder`, which strips the text
+    "sglang": _of_sglang,  # its parsers `qwen25`, which strips the text, and `qwen3_coder`
+}
+"""{server: the content that its parser makes of a turn with calls}."""
+
+
+def sent_back(server: str, turn: Turn, style: Style) -> Turn:
+    """Returns a turn with the text that the template renders once it has been sent back."""
+    if not turn.calls:
+        return turn
+    content = _SERVERS[server](turn, style)
+    if style.trims != "none":
+        content = content.strip()
+    return turn if content == turn.content else replace(turn, content=content)
+
+
+# Tells from a flat sample how its calls and responses are written, where no target is at hand.
+
+_XML = "<tool_call>\n<function="
+
+
+def written_style(sample: Sample) -> Style:
+    """Returns a style in which the sample can be read."""
+    return _style_of_messages(sample.messages)
+
+
+def _style_of_messages(messages: Iterable[tuple[str, str]]) -> Style:
+    """Returns a style in which messages (role, content) can be read."""
+    is_xml, between, edges = False, "\n", ("", "")
+    for role, content in messages:
+        if role == "assistant" and not is_xml and _XML in content:
+            is_xml = True
+        if role == "assistant" and "</tool_call>\n\n<tool_call>" in content:
+            between = "\n\n"
+        if role == "user" and (content[:1] == "\n" or content[-1:] == "\n"):
+            body = content.strip("\n")
+            if body.startswith(RESPONSE_OPEN) and body.endswith(RESPONSE_CLOSE):
+                before, _, after = content.partition(body)
+                edges = (before[:1], after[:1])
+    if not is_xml and between == "\n" and edges == ("", ""):
+        return SPECIFIED
+    return _style(edges, between, is_xml=is_xml)
+
+
+@lru_cache(maxsize=32)
+def _style(edges: tuple[str, str], between: str, *, is_xml: bool) -> Style:
+    if not is_xml:
+        return Style(response_edges=edges, between_calls=between)
+    return Style(dialect=XML_JSON, before_call="\n\n", between_calls=between, response_edges=edges)

@@ -19,16 +19,267 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from math import isfinite
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.qwen3.dialect import CallText, Dialect, LostCall, ParseFault, Properties, Signatures
 from builder.sample import Call
 
-_OPENS = re.compile(r"<tool_call>\s*<function=")
-_CLOSES = re.compile(r"</function>\s*</tool_call>")
+# Defines constants of the format.
+
+ADDED_TOKENS: tuple[str, ...] = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|object_ref_start|>",
+    "<|object_ref_end|>",
+    "<|box_start|>",
+    "<|box_end|>",
+    "<|quad_start|>",
+    "<|quad_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+    "<tool_call>",
+    "</tool_call>",
+    "<|fim_prefix|>",
+    "<|fim_middle|>",
+    "<|fim_suffix|>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<tool_response>",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+)
+"""The added tokens of the Qwen3 tokenizer (tokenizer_config.json, `added_tokens_decoder`)."""
+
+STRUCTURE_TOKENS: tuple[str, ...] = (
+    "<|im_start|>",
+    "<|im_end|>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+)
+"""The added tokens that a target of this format must have."""
+
+TOOLS_BEGIN = (
+    "# Tools\n\n"
+    "You may call one or more functions to assist with the user query.\n\n"
+    "You are provided with function signatures within <tools></tools> XML tags:\n"
+    "<tools>"
+)
+"""The template's text before the tool definitions (one per line) in the system turn."""
+
+TOOLS_END = (
+    "\n</tools>\n\n"
+    "For each function call, return a json object with function name and arguments"
+    " within <tool_call></tool_call> XML tags:\n"
+    "<tool_call>\n"
+    '{"name": <function-name>, "arguments": <args-json-object>}\n'
+    "</tool_call>"
+)
+"""The template's text after the tool definitions, at the end of the system turn."""
+
+EMPTY_THINK = "<think>\n\n</think>\n\n"
+"""The empty think block that the template writes before a last assistant turn without thoughts."""
+
+
+# Defines a dialect: how a call is written into assistant text and read back from it.
+
+
+class ParseFault(ValueError):
+    """Text that no rendering contains: the `code` of the fault and its `offset` in code points."""
+
+    def __init__(self, code: str, detail: str, offset: int = 0) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class _CallText:
+    """A call in a text: [start, end) includes its tags; `inner`, at `inner_at`, is between them."""
+
+    start: int
+    end: int
+    inner: str
+    inner_at: int
+
+
+Properties = Mapping[str, Json]
+"""{parameter: its schema} of one tool."""
+Signatures = Mapping[str, Properties]
+"""{tool: its parameters}: what a dialect without types needs to read a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostCall:
+    """Why a server's parser would not give a call back.
+
+    code      `xml_types` (text that reads back as another value) or `xml_markup`
+    reason    the parameter and its value
+    readable  whether the text is one call again when it is read, though not the same call
+    """
+
+    code: str
+    reason: str
+    readable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way to write calls.
+
+    name      its name in messages and documentation
+    write     returns the text of a call, tags included
+    find      yields the calls in a text from an offset on, in linear time
+    read      returns the call at a match of `find`, types included. Raises ParseFault
+    loss      returns why a server's parser would not give a call back, or None
+    stray     returns why a server's parser would find a call in a text beside calls, or None
+    served    returns the arguments as a server passes them to the template
+    plain     whether `read` ignores the signatures, because the text has the types
+    """
+
+    name: str
+    write: Callable[[Call], str]
+    find: Callable[[str, int], Iterator[_CallText]]
+    read: Callable[[_CallText, str, Signatures], Call]
+    loss: Callable[[str, Mapping[str, Json], Signatures], LostCall | None]
+    stray: Callable[[str], LostCall | None]
+    served: Callable[[Call], Json]
+    plain: bool = True
+
+
+@lru_cache(maxsize=256)
+def signatures(definitions: tuple[str, ...]) -> Signatures:
+    """Returns the parameters of each tool from the JSON texts of the definitions."""
+    known: dict[str, Properties] = {}
+    for text in definitions:
+        tool = loads(text)
+        function = tool.get("function") if isinstance(tool, dict) else None
+        if isinstance(function, dict) and isinstance(name := function.get("name"), str):
+            known.setdefault(name, _properties(function.get("parameters")))
+    return known
+
+
+def _properties(parameters: Json) -> Properties:
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+# Implements the dialect of Qwen3: calls as JSON inside `<tool_call>`.
+
+_HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
+_OPENS = re.compile(r"<tool_call>\s*(?=\{)")
+_CLOSES = re.compile(r"\}\s*</tool_call>")
+_BREAKS_JSON = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
+
+UNFIT_NAME = "a name that contains a quote, a backslash or a control character"
+
+
+def call_text(call: Call) -> str:
+    """Writes a call as the template does."""
+    return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.text}}}\n</tool_call>'
+
+
+def find_calls(text: str, start: int = 0) -> Iterator[_CallText]:
+    r"""Yields the calls from `start` on, in linear time.
+
+    They are the matches of the pattern with which clients read calls,
+    `<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>`. The pattern itself would scan to the end of the
+    text for every opening tag that is never closed.
+    """
+    while opens := _OPENS.search(text, start):
+        closes = _CLOSES.search(text, opens.end() + 1)
+        if closes is None:
+            return
+        inner = text[opens.end() : closes.start() + 1]
+        yield _CallText(opens.start(), closes.end(), inner, opens.end())
+        start = closes.end()
+
+
+def breaks_json(name: str) -> bool:
+    """Returns whether a tool's name breaks the JSON of a call: the template does not escape it."""
+    return _BREAKS_JSON.search(name) is not None
+
+
+def read_call(match: _CallText, content: str, _: Signatures | None = None) -> Call:
+    """Returns the call at a match of `find_calls`. Raises ParseFault (`calls`, `tools`)."""
+    inner, start = match.inner, match.inner_at
+    if content[match.start : match.end] != f"<tool_call>\n{inner}\n</tool_call>":
+        detail = "no newline after <tool_call> or before </tool_call>"
+        raise ParseFault("calls", detail, match.start)
+    try:
+        value = loads(inner)
+    except JsonFault as fault:
+        raise ParseFault("calls", f"the call is not JSON: {fault.detail}", start) from None
+    if not isinstance(value, dict) or set(value) != {"name", "arguments"}:
+        raise ParseFault("calls", "a call has only name and arguments", start)
+    name, arguments = value["name"], value["arguments"]
+    if isinstance(name, str) and breaks_json(name):
+        raise ParseFault("tools", f"{name[:80]!r}: {UNFIT_NAME}", start)
+    head = _HEAD.match(inner)
+    if head is None or not isinstance(name, str) or head[1] != name:
+        detail = 'a call begins with {"name": "…", "arguments": and a name without escapes'
+        raise ParseFault("calls", detail, start)
+    if not isinstance(arguments, dict):
+        raise ParseFault("calls", "the arguments are not a JSON object", start + head.end())
+    return Call(name, arguments, inner[head.end() : -1])
+
+
+def is_canonical(call: Call) -> bool:
+    """Returns whether the arguments are written as by `tojson`, except for escaped tokens."""
+    return call.text == call.plain or _unescaped_tokens(call.text) == call.plain
+
+
+_SPELLINGS = {
+    "<": r"(?:<|\\u003[cC])",
+    ">": r"(?:>|\\u003[eE])",
+    "|": r"(?:\||\\u007[cC])",
+    "/": r"(?:/|\\/|\\u002[fF])",
+}
+_ESCAPED_TOKEN = re.compile(
+    r"(?<!\\)((?:\\\\)*)("
+    + "|".join("".join(_SPELLINGS.get(char, char) for char in token) for token in ADDED_TOKENS)
+    + ")"
+)
+"""Matches a control token in JSON text, plain or with escaped characters."""
+
+
+def _unescaped_tokens(text: str) -> str:
+    return _ESCAPED_TOKEN.sub(lambda match: match[1] + str(loads('"' + match[2] + '"')), text)
+
+
+def _served(call: Call) -> Json:
+    """Returns the object, or its JSON text if `tojson` would write it differently.
+
+    The template inserts a text verbatim.
+    """
+    return call.arguments if call.text == call.plain else call.text
+
+
+def _loss(name: str, arguments: Mapping[str, Json], _: Signatures) -> None:
+    """Returns None: JSON gives back every value."""
+
+
+def _stray(_: str) -> None:
+    """Returns None: a call begins with a control token, which no trained text contains."""
+
+
+JSON = Dialect("JSON", call_text, find_calls, read_call, _loss, _stray, _served)
+
+_XML_OPENS = re.compile(r"<tool_call>\s*<function=")
+_XML_CLOSES = re.compile(r"</function>\s*</tool_call>")
 _NAME = re.compile(r"[^<>\s\"'{}]+")
 _KEY = re.compile(r"[^<>\n]+")
 _PARAMETER = re.compile(r"<parameter=([^<>\n]+)>\n")
@@ -63,17 +314,19 @@ def _write(call: Call, spelling: Spelling) -> str:
     return f"{_BEGIN}{call.name}>\n{''.join(texts)}{_END}"
 
 
-def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
+def _find_xml(text: str, start: int = 0) -> Iterator[_CallText]:
     """Yields the calls from `start` on, in linear time."""
-    while opens := _OPENS.search(text, start):
-        closes = _CLOSES.search(text, opens.end())
+    while opens := _XML_OPENS.search(text, start):
+        closes = _XML_CLOSES.search(text, opens.end())
         if closes is None:
             return
-        yield CallText(opens.start(), closes.end(), text[opens.end() : closes.start()], opens.end())
+        yield _CallText(
+            opens.start(), closes.end(), text[opens.end() : closes.start()], opens.end()
+        )
         start = closes.end()
 
 
-def _read(match: CallText, content: str, known: Signatures) -> Call:
+def _read(match: _CallText, content: str, known: Signatures) -> Call:
     """Returns the call at a match of `find_calls`, its values typed by the tool's schema.
 
     Raises ParseFault (`calls`).
@@ -247,7 +500,7 @@ def _is_union(schema: Json) -> bool:
     return isinstance(stated, list) or (stated is None and ("anyOf" in schema or "oneOf" in schema))
 
 
-def _loss(
+def _xml_loss(
     name: str, arguments: Mapping[str, Json], known: Signatures, *, spelling: Spelling
 ) -> LostCall | None:
     """Returns why a parser would not give the call back, or None."""
@@ -275,7 +528,6 @@ def _loss(
 
 
 def _survives(value: Json, text: str, schema: Json) -> bool:
-    """Returns whether every parser reads the text as the value."""
     if not _is_same(value, read_value(text, schema)):
         return False
     if not _is_same(value, _by_rank(text, schema)):
@@ -298,14 +550,14 @@ def _is_same(one: Json, two: Json) -> bool:
     return False
 
 
-def _stray(text: str) -> LostCall | None:
+def _xml_stray(text: str) -> LostCall | None:
     """Returns why a text is read as a call: vLLM and llama.cpp need no `<tool_call>` before it."""
     if "<function=" not in text:
         return None
     return LostCall("xml_markup", "the text contains <function=, at which engines begin a call")
 
 
-def _served(call: Call) -> Json:
+def _xml_served(call: Call) -> Json:
     return call.arguments
 
 
@@ -313,11 +565,11 @@ def _dialect(spelling: Spelling) -> Dialect:
     return Dialect(
         "XML",
         partial(_write, spelling=spelling),
-        find_calls,
+        _find_xml,
         _read,
-        partial(_loss, spelling=spelling),
-        _stray,
-        _served,
+        partial(_xml_loss, spelling=spelling),
+        _xml_stray,
+        _xml_served,
         plain=False,
     )
 
