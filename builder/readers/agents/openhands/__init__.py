@@ -1,1 +1,0 @@
-"""OpenHands, V0 and V1."""
