@@ -38,6 +38,7 @@ from builder.readers.toolkit.history import (
     has_versions,
     in_order,
 )
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
@@ -47,6 +48,7 @@ _MARK = re.compile("\ue200[^\ue201]*\ue201|[\ue200-\ue206]")
 """A citation: private characters around the number of a search result."""
 _SETTINGS = ("user_profile", "user_instructions", "model_set_context")
 _TEXTS = ("text", "result", "summary", "output_str")
+_CHANNELS = (None, "analysis", "commentary", "final")
 _SCREEN = frozenset({"reasoning_recap"})
 
 
@@ -72,10 +74,6 @@ def _is_node(node: dict[str, Json]) -> bool:
     return "message" in node and known and "fragments" not in message
 
 
-def _read(source: Source) -> Iterator[Event]:
-    yield from read_objects(source, partial(_conversation, source), "a conversation that is ")
-
-
 def _conversation(
     source: Source, where: str, value: dict[str, Json], names: Counter[str]
 ) -> Iterator[Event]:
@@ -83,7 +81,9 @@ def _conversation(
         value = as_dict(value["raw_provider_payload"])
     mapping = as_dict(value.get("mapping"))
     reading = _Reading()
-    found = {name: tuple(reading.messages(as_dict(item))) for name, item in mapping.items()}
+    found = {
+        name: tuple(reading.messages(as_dict(item, "message"))) for name, item in mapping.items()
+    }
     parents = _parents(mapping)
     nodes = {name: ChatNode(parents.get(name), messages) for name, messages in found.items()}
     if not parents:
@@ -197,12 +197,10 @@ class _Reading:
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
     changes: Counter[str] = field(default_factory=Counter)
 
-    def messages(self, item: dict[str, Json]) -> Iterator[Message]:
-        """Yields the message that a node contains, if there is one."""
-        if message := as_dict(item, "message"):
-            yield from self._messages(message)
-
-    def _messages(self, message: dict[str, Json]) -> Iterator[Message]:
+    def messages(self, message: dict[str, Json]) -> Iterator[Message]:
+        """Yields the message of a node, if it contains one."""
+        if not message:
+            return
         author = as_dict(message.get("author"))
         role = as_str(author.get("role"))
         body = as_dict(message.get("content"))
@@ -244,7 +242,7 @@ class _Reading:
             answer = [ToolCall(recipient, _arguments(recipient, text))]
         elif message.get("channel") == "analysis":
             answer = [Reasoning(p.text) if isinstance(p, Text) else p for p in parts]
-        untrained = None
+        untrained = cut_code({key: message[key] for key in message if key != "status"})
         reason = as_dict(metadata.get("finish_details")).get("type")
         if real.startswith("tool:"):
             untrained = "inserted"
@@ -256,7 +254,8 @@ class _Reading:
             answer.append(Unparsed("", "truncated_answer"))
         if answer:
             model = name_of(metadata, "model_slug")
-            yield Message("assistant", tuple(answer), model=model, untrained=untrained)
+            unknown = () if message.get("channel") in _CHANNELS else ("channel",)
+            yield Message("assistant", tuple(answer), None, untrained, model=model, unknown=unknown)
 
     def _parts(self, body: dict[str, Json]) -> Iterator[Content]:
         kind = as_str(body.get("content_type"))
@@ -309,5 +308,7 @@ READER = Reader(
     summary="ChatGPT data exports (conversations.json): conversations with a mapping of nodes",
     evidence=("files", "parsers"),
     recognise=_recognise,
-    read=_read,
+    read=lambda source: read_objects(
+        source, partial(_conversation, source), "a conversation that is "
+    ),
 )

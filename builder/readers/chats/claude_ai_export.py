@@ -27,9 +27,10 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers import Reader
-from builder.readers.chats.pieces import AnswerInfo, turns
-from builder.readers.toolkit.chat_messages import media_of
+from builder.readers.chats.pieces import turns
+from builder.readers.toolkit.chat_messages import media_of, text_or_data
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, in_order
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -51,6 +52,7 @@ _UNSHOWN = re.compile(
     r"mobile\.)(?:\s*```)?"
 )
 """What the export writes in place of a block, in the text of an answer: no model's words."""
+_FILE_KEYS = ("file_path", "name", "mime_type")
 _SCREEN = frozenset({"token_budget", "flag"})
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 
@@ -71,10 +73,6 @@ def _is_design(value: dict[str, Json]) -> bool:
     messages = as_dicts(value.get("messages"))[:2]
     has_project = isinstance(value.get("project"), dict)
     return has_project and any("contentBlocks" in as_dict(one.get("content")) for one in messages)
-
-
-def _read(source: Source) -> Iterator[Event]:
-    yield from read_objects(source, partial(_conversation, source), "a conversation that is ")
 
 
 def _conversation(
@@ -121,16 +119,12 @@ def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
         yield from _question(item, blocks)
         return
     pieces = list(_pieces(blocks))
-    info = AnswerInfo(context=Context.lacking(missing))
-    yield from turns(pieces, info)
+    yield from turns(pieces, Context.lacking(missing), cut_code(item))
     if any(block.get("type") == "thinking" and _is_cut(block) for block in blocks):
         missing.add("reasoning")
-    if any(isinstance(one, ToolResult) and _is_shown(one) for one in pieces):
+    results = (one for one in pieces if isinstance(one, ToolResult))
+    if any(isinstance(part, Data) for one in results for part in one.content):
         missing.add("history")
-
-
-def _is_shown(result: ToolResult) -> bool:
-    return any(isinstance(part, Data) for part in result.content)
 
 
 def _is_cut(block: dict[str, Json]) -> bool:
@@ -170,11 +164,9 @@ def _pieces(blocks: list[dict[str, Json]]) -> Iterator[Part]:
                 if not _is_cut(block) and as_str(block.get("thinking")).strip():
                     yield Reasoning(as_str(block["thinking"]))
             case "tool_use":
-                name = name_or_none(block.get("name"))
-                if name is None:
-                    yield Unparsed("", "bad_call")
-                else:
-                    yield ToolCall(name, block.get("input"), name_or_none(block.get("id")))
+                name, call_id = name_or_none(block.get("name")), name_or_none(block.get("id"))
+                made = ToolCall(name, block.get("input"), call_id) if name else None
+                yield made or Unparsed("", "bad_call")
             case "tool_result":
                 yield ToolResult(
                     tuple(_result(block.get("content"))),
@@ -208,11 +200,9 @@ def _result(value: Json) -> Iterator[Content]:
         elif kind == "image":
             yield Media("image")
         elif kind == "knowledge":
-            kept = {key: part[key] for key in ("title", "url", "text") if part.get(key)}
-            yield Data(kept)
+            yield Data({key: part[key] for key in ("title", "url", "text") if part.get(key)})
         elif name_or_none(part.get("file_path")):
-            kept = {key: part[key] for key in ("file_path", "name", "mime_type") if key in part}
-            yield Data(kept)
+            yield Data({key: part[key] for key in _FILE_KEYS if key in part})
         else:
             yield unknown_part(as_str(kind))
 
@@ -227,22 +217,19 @@ def _design(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
     pieces: list[Part] = []
     for block in as_dicts(body.get("contentBlocks")):
         call = as_dict(block.get("toolCall"))
-        name = name_or_none(call.get("name"))
-        if block.get("type") == "tool_call" and name is not None:
-            call_id = name_or_none(call.get("id"))
+        kind, words = as_str(block.get("type")), as_str(block.get("text"))
+        name, call_id = name_or_none(call.get("name")), name_or_none(call.get("id"))
+        if kind == "tool_call" and name is not None:
             pieces.append(ToolCall(name, call.get("input"), call_id))
-            if (output := call.get("output")) is not None:
-                shown = Text(output) if isinstance(output, str) else Data(output)
-                pieces.append(ToolResult((shown,), call_id, name))
-        elif block.get("type") == "thinking" and as_str(block.get("text")).strip():
-            pieces.append(Reasoning(as_str(block["text"])))
-        elif block.get("type") == "text" and as_str(block.get("text")).strip():
-            pieces.append(Text(as_str(block["text"])))
-        elif block.get("type") not in ("text", "thinking"):
-            pieces.append(unknown_part(as_str(block.get("type"))))
+            if output := text_or_data(call.get("output")):
+                pieces.append(ToolResult(output, call_id, name))
+        elif kind not in ("text", "thinking"):
+            pieces.append(unknown_part(kind))
+        elif words.strip():
+            pieces.append(Text(words) if kind == "text" else Reasoning(words))
     if not pieces and text.strip():
         pieces.append(Text(text))
-    yield from turns(pieces, AnswerInfo(context=Context.lacking(missing)))
+    yield from turns(pieces, Context.lacking(missing), cut_code(body))
 
 
 READER = Reader(
@@ -253,5 +240,7 @@ READER = Reader(
     ),
     evidence=("files", "parsers"),
     recognise=_recognise,
-    read=_read,
+    read=lambda source: read_objects(
+        source, partial(_conversation, source), "a conversation that is "
+    ),
 )

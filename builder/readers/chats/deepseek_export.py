@@ -69,26 +69,18 @@ def _listed(value: dict[str, Json]) -> tuple[dict[str, Json], list[dict[str, Jso
     return session, messages if any("parent_id" in one for one in messages) else []
 
 
-def _read(source: Source) -> Iterator[Event]:
-    yield from read_objects(source, partial(_conversation, source), "a chat that is ")
-
-
 def _conversation(
     source: Source, where: str, value: dict[str, Json], names: Counter[str]
 ) -> Iterator[Event]:
     session, listed = _listed(value)
     items: dict[str, tuple[str | None, dict[str, Json]]] = {}
-    if listed:
-        for at, message in enumerate(listed):
-            items[_id(message.get("message_id")) or f"#{at}"] = (
-                _id(message.get("parent_id")),
-                message,
-            )
-    else:
+    for at, message in enumerate(listed):
+        name = _id(message.get("message_id")) or f"#{at}"
+        items[name] = (_id(message.get("parent_id")), message)
+    if not listed:
         session = value
         for name, node in as_dict(value.get("mapping")).items():
-            fields = as_dict(node)
-            items[name] = (name_or_none(fields.get("parent")), as_dict(fields.get("message")))
+            items[name] = (name_or_none(as_dict(node).get("parent")), as_dict(node, "message"))
     reading = _Reading()
     nodes = {
         name: ChatNode(parent, tuple(reading.messages(message)))
@@ -205,5 +197,5 @@ READER = Reader(
     ),
     evidence=("files", "parsers"),
     recognise=_recognise,
-    read=_read,
+    read=lambda source: read_objects(source, partial(_conversation, source), "a chat that is "),
 )

@@ -48,10 +48,6 @@ def _responses(chat: dict[str, Json]) -> list[dict[str, Json]]:
     return responses if are_messages else []
 
 
-def _read(source: Source) -> Iterator[Event]:
-    yield from read_objects(source, partial(_conversation, source), "a chat that is ")
-
-
 def _conversation(
     source: Source, where: str, value: dict[str, Json], names: Counter[str]
 ) -> Iterator[Event]:
@@ -98,14 +94,9 @@ def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
     if item.get("error") or item.get("partial") is True or not words:
         code = "aborted"
     if parts := (*thoughts, *words, *files):
-        message = Message(
-            "assistant",
-            parts,
-            model=name_of(item, "model"),
-            context=Context.lacking(missing),
-            untrained=code,
-        )
-        yield from noted([message], item, _KEYS)
+        context = Context.lacking(missing)
+        answer = Message("assistant", parts, None, code, context, name_of(item, "model"))
+        yield from noted([answer], item, _KEYS)
     if searched:
         missing.add("history")
 
@@ -115,5 +106,5 @@ READER = Reader(
     summary="Grok's web chats: data exports (prod-grok-backend.json) of conversation and responses",
     evidence=("parsers",),
     recognise=_recognise,
-    read=_read,
+    read=lambda source: read_objects(source, partial(_conversation, source), "a chat that is "),
 )

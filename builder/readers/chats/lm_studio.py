@@ -29,11 +29,11 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.chats.pieces import AnswerInfo, turns
+from builder.readers.chats.pieces import turns
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
-from builder.readers.toolkit.marks import finish_fault
+from builder.readers.toolkit.marks import cut_code, finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -125,13 +125,15 @@ def _messages(version: dict[str, Json], context: Context) -> Iterator[Message]:
     role = as_str(version.get("role"))
     if version.get("type") == "multiStep" or "steps" in version:
         sender = name_or_none(as_dict(version.get("senderInfo")).get("senderName"))
-        pieces = list(_steps(as_dicts(version.get("steps"))))
-        yield from turns(pieces, AnswerInfo(sender, context))
+        pieces = _steps(as_dicts(version.get("steps")))
+        yield from turns(pieces, context, cut_code(version), sender)
         return
     sent = as_dict(version.get("preprocessed")).get("content")  # with the text of files
     parts = tuple(_parts(version.get("content") if sent is None else sent))
-    if parts:
-        yield Message(role[:40], parts, context=context if role == "assistant" else None)
+    if parts and role == "assistant":
+        yield Message(role, parts, untrained=cut_code(version), context=context)
+    elif parts:
+        yield Message(role[:40], parts)
 
 
 def _parts(value: Json) -> Iterator[Content]:
@@ -149,7 +151,7 @@ def _parts(value: Json) -> Iterator[Content]:
 def _steps(steps: list[dict[str, Json]]) -> Iterator[Part]:
     """Yields the parts of an answer, results among them."""
     states = {
-        step.get("callId"): as_str(_status(step).get("type"))
+        step.get("callId"): as_str(as_dict(step, "statusState", "status").get("type"))
         for step in steps
         if step.get("type") == "toolStatus" and isinstance(step.get("callId"), int | str)
     }
@@ -170,10 +172,6 @@ def _steps(steps: list[dict[str, Json]]) -> Iterator[Part]:
             yield Unparsed("", "aborted")
 
 
-def _status(step: dict[str, Json]) -> dict[str, Json]:
-    return as_dict(step, "statusState", "status")
-
-
 def _piece(part: dict[str, Json], states: dict[Json, str], *, is_thought: bool) -> Iterator[Part]:
     number = part.get("callId")
     call_id = name_or_none(part.get("toolCallRequestId"))
@@ -189,12 +187,8 @@ def _piece(part: dict[str, Json], states: dict[Json, str], *, is_thought: bool) 
             yield ToolCall(name, arguments, call_id) if name else Unparsed("", "bad_call")
         case "toolCallResult":
             state = states.get(number, "") if isinstance(number, int | str) else ""
-            yield ToolResult(
-                content(part.get("content")),
-                call_id,
-                is_error="Fail" in state,
-                is_denied="Denied" in state,
-            )
+            shown, failed, denied = content(part.get("content")), "Fail" in state, "Denied" in state
+            yield ToolResult(shown, call_id, is_error=failed, is_denied=denied)
         case kind:
             yield unknown_part(as_str(kind))
 

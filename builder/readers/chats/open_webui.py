@@ -1,4 +1,4 @@
-"""Reads Open WebUI chats."""
+"""Reads Open WebUI chats: exports (JSON) and webui.db. Source: docs/formats/open-webui.md."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from builder.conversation import (
     Content,
@@ -27,7 +28,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.chats.pieces import AnswerInfo, turns
+from builder.readers.chats.pieces import turns
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.history import (
@@ -37,13 +38,15 @@ from builder.readers.toolkit.history import (
     has_versions,
     in_order,
 )
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
-from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
+from builder.sources.sqlite_file import guarded, json_column, open_sqlite, rows, tables
 
-# Reads the two forms of an answer of Open WebUI. Source: docs/formats/open-webui.md, "Answers".
-
+_NAME = "open-webui"
+_CHATS = "SELECT id, title, chat FROM chat ORDER BY id"
+_COLUMNS = {"id", "user_id", "title", "chat"}
 _SERVER_TOOL = "server_tool"
 """Type of a part that stands for code that Open WebUI ran: its turn is no target."""
 
@@ -149,23 +152,6 @@ def _pieces_of_items(items: Json) -> Iterator[Part]:
                 yield unknown_part(kind if isinstance(kind, str) else "item")
 
 
-def _media_of_files(files: Json) -> list[tuple[str, str]]:
-    """Returns (kind, name) of the files that a message names."""
-    media = []
-    for item in as_dicts(files):
-        kind = as_str(item.get("type"))
-        name = name_of(item, "name") or name_of(as_dict(item.get("file")), "filename") or ""
-        media.append(("image" if kind == "image" else "file", name))
-    return media
-
-
-# Reads Open WebUI chats: exports (JSON) and webui.db. Source: docs/formats/open-webui.md.
-
-_NAME = "open-webui"
-_CHATS = "SELECT id, title, chat FROM chat ORDER BY id"
-_COLUMNS = {"id", "user_id", "title", "chat"}
-
-
 def _recognise(source: Source) -> str | None:
     """Claims chats with a history of messages by id, and databases with the table chat."""
     if source.peek.kind == "sqlite":
@@ -191,13 +177,8 @@ def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of each chat."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _read_store(source))
-        return
-    names: Counter[str] = Counter()
-    for record in objects(source.records(), "a chat that is "):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _chat(source, *record, names)
+    else:
+        yield from read_objects(source, partial(_chat, source), "a chat that is ")
 
 
 def _read_store(source: Source) -> Iterator[Event]:
@@ -207,13 +188,11 @@ def _read_store(source: Source) -> Iterator[Event]:
             source.count_records()
             where = f"chat {as_str(row.get('id')) or number}"
             value = row.get("chat")
-            try:
-                body = loads(value) if isinstance(value, str) else value
-            except JsonFault as fault:
-                yield fault.at(where)
-                continue
+            body = json_column(value, where) if isinstance(value, str) else value
             if isinstance(body, dict):
                 yield from _chat(source, where, {**row, "chat": body}, names)
+            elif isinstance(body, Problem):
+                yield body
             else:
                 yield Problem("not_object", where, f"a chat that is {a_json_type(body)}")
 
@@ -236,6 +215,7 @@ def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str])
             nodes = in_order(lists)
     name = name_of(row, "id") or name_of(body, "id") or where
     last = name_or_none(history.get("currentId")) or name_or_none(body.get("currentId"))
+    rating = as_dict(values.get(last or "", {}).get("annotation")).get("rating")
     chat = Chat(
         format_name=_NAME,
         scope=f"{source.name}/{name}",
@@ -244,14 +224,9 @@ def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str])
         system=system,
         model=next((one for one in map(name_or_none, as_list(body.get("models"))) if one), None),
         context=Context.lacking(base),
-        outcome=_outcome(values.get(last or "", {})),
+        outcome=None if rating is None else {"feedback": rating},
     )
     yield from chat_conversations(chat, nodes, last, names)
-
-
-def _outcome(answer: dict[str, Json]) -> dict[str, Json] | None:
-    rating = as_dict(answer.get("annotation")).get("rating")
-    return None if rating is None else {"feedback": rating}
 
 
 def _node(value: dict[str, Json], values: dict[str, dict[str, Json]], base: list[str]) -> ChatNode:
@@ -263,7 +238,9 @@ def _node(value: dict[str, Json], values: dict[str, dict[str, Json]], base: list
     if role == "assistant":
         return ChatNode(parent, tuple(_answer(value, base)), group)
     parts: list[Part] = [*content(value.get("content"))]
-    parts += [Media(kind, name) for kind, name in _media_of_files(value.get("files"))]
+    for item in as_dicts(value.get("files")):
+        name = name_of(item, "name") or name_of(as_dict(item.get("file")), "filename") or ""
+        parts.append(Media("image" if item.get("type") == "image" else "file", name))
     sent = tuple(parts) if role == "user" else as_harness(parts)
     return ChatNode(parent, (Message(role[:40], sent),) if sent else ())
 
@@ -285,10 +262,10 @@ def _answer(value: dict[str, Json], base: list[str]) -> Iterator[Message]:
         ]
     if value.get("done") is False or value.get("error"):
         untrained = "aborted"
-    info = AnswerInfo(name_of(value, "model"), Context.lacking(missing), untrained)
-    answer_turns = list(turns(pieces if newer else _apart(pieces), info))
+    pieces = pieces if newer else list(_apart(pieces))
+    untrained = untrained or cut_code(value)
     unclear = False  # whether calls were made at once or one after the other
-    for message in answer_turns:
+    for message in turns(pieces, Context.lacking(missing), untrained, name_of(value, "model")):
         context = Context.lacking({*missing, "history"}) if unclear else message.context
         yield replace(message, context=context) if message.role == "assistant" else message
         made = sum(isinstance(part, ToolCall) for part in message.parts)

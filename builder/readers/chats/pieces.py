@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 from builder.conversation import Context, Message, Part, ToolCall, ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerInfo:
-    """What the turns of one answer have in common; see `Message`."""
-
-    model: str | None = None
-    context: Context | None = None
-    untrained: str | None = None
-
-
-def turns(pieces: Iterable[Part], info: AnswerInfo) -> Iterator[Message]:
+def turns(
+    pieces: Iterable[Part],
+    context: Context | None,
+    untrained: str | None = None,
+    model: str | None = None,
+) -> Iterator[Message]:
     """Yields the turns of an answer: text, thoughts and calls, then their results, and so on.
 
     Calls without text or a result between them are parallel. A result without an id belongs to the
     latest open call with its name, else to the oldest open one; results follow in the order of
     their calls.
     """
+    answer = Message("assistant", (), untrained=untrained, context=context, model=model)
     parts: list[Part] = []
     answered: list[tuple[int, ToolResult]] = []
     for piece in pieces:
@@ -31,10 +28,10 @@ def turns(pieces: Iterable[Part], info: AnswerInfo) -> Iterator[Message]:
             answered.append((_asked(parts, answered, piece), piece))
             continue
         if answered:
-            yield from _turn(parts, answered, info)
+            yield from _turn(answer, parts, answered)
             parts, answered = [], []
         parts.append(piece)
-    yield from _turn(parts, answered, info)
+    yield from _turn(answer, parts, answered)
 
 
 def _asked(parts: list[Part], answered: list[tuple[int, ToolResult]], result: ToolResult) -> int:
@@ -53,15 +50,9 @@ def _asked(parts: list[Part], answered: list[tuple[int, ToolResult]], result: To
 
 
 def _turn(
-    parts: list[Part], answered: list[tuple[int, ToolResult]], info: AnswerInfo
+    answer: Message, parts: list[Part], answered: list[tuple[int, ToolResult]]
 ) -> Iterator[Message]:
     if parts:
-        yield Message(
-            "assistant",
-            tuple(parts),
-            model=info.model,
-            context=info.context,
-            untrained=info.untrained,
-        )
+        yield replace(answer, parts=tuple(parts))
     for _, result in sorted(answered, key=lambda item: item[0]):
         yield Message("tool", (result,))
