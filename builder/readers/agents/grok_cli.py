@@ -1,12 +1,7 @@
-"""Reads sessions of Grok Build, xAI's CLI: a session's folder, or its chat_history.jsonl.
-
-Source: docs/formats/grok-cli.md. The rows are the messages as they are sent. Files next to them
-hold the definitions of the tools (from 1.0) and how calls ended.
-"""
+"""Reads sessions of Grok Build, xAI's CLI. Source: docs/formats/grok-cli.md."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -27,9 +22,10 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
-from builder.readers.toolkit.chat_messages import chat_message, content_block, text_or_data
+from builder.readers.toolkit.chat_messages import chat_message, content_block
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -39,117 +35,10 @@ from builder.readers.toolkit.narrow import (
     tuple_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import add_records, objects
+from builder.readers.toolkit.rows import add_records, objects, refused
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Source
-
-# Reads a session of Grok Build that is known from its updates.jsonl only (ACP notifications).
-
-_ENDED = frozenset({"completed", "failed"})
-_STATE = frozenset({
-    "tool_call_update", "turn_completed", "plan", "available_commands_update",
-    "current_mode_update", "usage_update",
-})  # fmt: skip
-
-
-def _is_update(value: dict[str, Json]) -> bool:
-    params = as_dict(value.get("params"))
-    update = as_dict(params.get("update"))
-    own = "eventId" in as_dict(params.get("_meta")) or "_x.ai/" in as_str(value.get("method"))
-    return own and isinstance(update.get("sessionUpdate"), str)
-
-
-def _read_updates(source: Source, format_name: str) -> Iterator[Event]:
-    """Yields the conversation of a session's notifications."""
-    log = _Updates(SessionHistory(format_name, "session", source.name))
-    counts: Counter[str] = Counter()
-    for record in objects(source.json_lines(), "a notification that is "):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            counts[log.add(*record)] += 1
-    log.flush()
-    records = counts.pop("", 0)
-    yield from ignored(counts)
-    yield from log.history.conversations(records)
-
-
-@dataclass(slots=True)
-class _Updates:
-    """The notifications so far: pieces of the prompt or of the answer, and results of its calls."""
-
-    history: SessionHistory
-    model: str | None = None
-    where: str = ""
-    asked: list[str] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
-    results: list[ToolResult] = field(default_factory=list)
-    missing: set[str] = field(default_factory=lambda: {"system", "tools", "reminders"})
-
-    def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds a notification; returns the code for ignoring it, or ""."""
-        params = as_dict(value.get("params"))
-        update = as_dict(params.get("update"))
-        kind = as_str(update.get("sessionUpdate"))
-        text = as_str(update, "content", "text")
-        self.history.name = as_str(params.get("sessionId")) or self.history.name
-        self.model = name_or_none(as_dict(update.get("_meta")).get("modelId")) or self.model
-        if kind == "user_message_chunk":
-            if self.parts:
-                self.flush()
-            self.where = self.where or where
-            self.asked.append(text)
-        elif kind in ("agent_message_chunk", "agent_thought_chunk"):
-            self._begin(where)
-            self._write(Text(text) if kind == "agent_message_chunk" else Reasoning(text))
-        elif kind == "tool_call":
-            self._begin(where)
-            call_id = name_or_none(update.get("toolCallId"))
-            self.parts.append(
-                ToolCall(as_str(update.get("title")), update.get("rawInput"), call_id)
-            )
-        elif kind == "tool_call_update" and as_str(update.get("status")) in _ENDED:
-            content = text_or_data(update.get("rawOutput", update.get("content")))
-            failed = update.get("status") == "failed"
-            call_id = name_or_none(update.get("toolCallId"))
-            self.results.append(ToolResult(content, call_id, is_error=failed))
-        else:
-            if kind in _STATE:
-                return "state"
-            if carries_content(update):
-                self.flush()
-                self.history.append(unknown_message(kind), where)
-            return unknown_code(kind)
-        return ""
-
-    def _begin(self, where: str) -> None:
-        if self.asked or self.results:
-            self.flush()
-        self.where = self.where or where
-
-    def _write(self, piece: Text | Reasoning) -> None:
-        last = self.parts[-1] if self.parts else None
-        if type(last) is type(piece) and isinstance(last, Text | Reasoning):
-            self.parts[-1] = type(piece)(last.text + piece.text)
-        elif piece.text:
-            self.parts.append(piece)
-
-    def flush(self) -> None:
-        """Appends the prompt, or the answer and the results of its calls."""
-        where = self.where
-        if prompt := "".join(self.asked):
-            self.history.append(Message("user", (Text(prompt),)), where)
-        if self.parts:
-            context = Context.lacking(self.missing)
-            answer = Message("assistant", tuple(self.parts), where, context=context)
-            self.history.append(answer, where, RequestHead(model=self.model))
-        if self.results:
-            self.history.append(Message("tool", tuple(self.results)), where)
-            self.missing |= {"history"}
-        self.where, self.asked, self.parts, self.results = "", [], [], []
-
 
 _NAME = "grok-cli"
 
@@ -188,11 +77,11 @@ def _recognise(source: Source) -> str | None:
     return "a session's notifications" if any(map(_is_update, source.peek.objects)) else None
 
 
-def _unsettled(source: Source) -> str | None:
-    """Returns why the meaning of a session's notifications alone is not settled."""
-    if source.peek.kind != "folder" and any(map(_is_update, source.peek.objects)):
-        return "updates.jsonl has results as the screen got them, not as the model read them"
-    return None
+def _is_update(value: dict[str, Json]) -> bool:
+    """Returns whether a record is a notification for the screen (ACP)."""
+    params = as_dict(value.get("params"))
+    own = "eventId" in as_dict(params.get("_meta")) or "_x.ai/" in as_str(value.get("method"))
+    return own and isinstance(as_dict(params.get("update")).get("sessionUpdate"), str)
 
 
 def _is_row(value: dict[str, Json]) -> bool:
@@ -213,7 +102,8 @@ def _is_old(value: dict[str, Json]) -> bool:
 def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session."""
     if source.peek.kind != "folder" and any(map(_is_update, source.peek.objects)):
-        yield from _read_updates(source, _NAME)
+        detail = "updates.jsonl has results as the screen got them, not as the model read them"
+        yield from refused(source, detail)
         return
     session = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
     rows = source
@@ -236,7 +126,6 @@ def _read(source: Source) -> Iterator[Event]:
     failed = {*_failed(file(_EVENTS)), *_failed(file(_UPDATES))}
     replay = _Rows(SessionHistory(_NAME, session, source.name), tools, failed)
     records = yield from add_records(replay, objects(rows.json_lines(), "a row that is "))
-    replay.end()
     yield from replay.history.conversations(records)
 
 
@@ -274,8 +163,14 @@ class _Rows:
         """Adds a row; returns the code for ignoring it, or ""."""
         kind = row.get("type")
         if _is_old(row):
-            return self._add_old(where, row)
-        if kind == "system":
+            message = chat_message(row)
+            if message.role == "system":
+                self._system(where, as_str(row.get("content")))
+            elif message.role == "assistant":
+                self._finish(where, message, name_or_none(row.get("model_id")))
+            else:
+                self.history.append(message, where)
+        elif kind == "system":
             self._system(where, as_str(row.get("content")))
         elif kind == "user":
             self._user(where, row)
@@ -298,16 +193,6 @@ class _Rows:
             return unknown_code(kind)
         return ""
 
-    def _add_old(self, where: str, row: dict[str, Json]) -> str:
-        message = chat_message(row)
-        if message.role == "system":
-            self._system(where, as_str(row.get("content")))
-        elif message.role == "assistant":
-            self._finish(where, message, name_or_none(row.get("model_id")))
-        else:
-            self.history.append(message, where)
-        return ""
-
     def _system(self, where: str, text: str) -> None:
         if self.system is None and not self.history.entries:
             self.system = text
@@ -315,7 +200,7 @@ class _Rows:
             self.history.append(Message("system", (Text(text),)), where)
 
     def _user(self, where: str, row: dict[str, Json]) -> None:
-        self.end()
+        self.thoughts, self.server = [], False  # thoughts without an answer are not sent again
         if row.get("prior_turn_interrupt") is not None and self.history.entries:
             last = self.history.entries[-1]
             if last.message.role == "assistant" and not calls(last.message):
@@ -340,7 +225,7 @@ class _Rows:
             arguments = call.get("arguments")
             made = ToolCall(as_str(call.get("name")), arguments, name_or_none(call.get("id")))
             parts.append(made)
-        untrained = "server_tool" if self.server else None
+        untrained = "server_tool" if self.server else cut_code(row)
         self.thoughts, self.server = [], False
         model = name_or_none(row.get("model_id"))
         self._finish(where, Message("assistant", tuple(parts), where, untrained), model)
@@ -358,10 +243,6 @@ class _Rows:
             self.missing |= {"history"}
         self.missing |= {"server_tool"} if message.untrained == "server_tool" else set()
 
-    def end(self) -> None:
-        """Ends a turn: thoughts without an answer are not sent again."""
-        self.thoughts, self.server = [], False
-
 
 def _thoughts(row: dict[str, Json]) -> list[Part]:
     """Returns the thought of a row: its text, else its summary."""
@@ -378,7 +259,6 @@ READER = Reader(
     ),
     evidence=("source", "files"),
     recognise=_recognise,
-    unsettled=_unsettled,
     checked="1.0.41",
     homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),
     is_agent=True,

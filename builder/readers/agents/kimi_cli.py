@@ -1,11 +1,11 @@
-"""Kimi CLI."""
+"""Reads Kimi CLI sessions: folders, or one old file. Source: docs/formats/kimi-cli.md."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     REPEAT,
@@ -19,7 +19,6 @@ from builder.conversation import (
     Part,
     Reasoning,
     Text,
-    ToolCall,
     ToolResult,
     Unparsed,
     Used,
@@ -29,7 +28,9 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import content as contents
+from builder.readers.toolkit.chat_messages import tool_calls
 from builder.readers.toolkit.comparison import common_prefix, with_session_keys
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
@@ -37,8 +38,7 @@ from builder.readers.toolkit.unknown_keys import carries_content, unknown_messag
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
-# Converts rows of a Kimi CLI context to messages.
-
+_NAME = "kimi-cli"
 _Row = dict[str, Json]
 
 _NOTICE = re.compile(r"\s*<(system|system-reminder)>(?:(?!</\1>).)*</\1>\s*", re.DOTALL)
@@ -72,16 +72,15 @@ def _row_message(row: _Row, failed: frozenset[str]) -> Message:
     role = as_str(row.get("role"))
     content = row.get("content")
     if role == "assistant":
-        return Message(role, (*_answer_parts(content), *_calls(row.get("tool_calls"))))
-    parts = contents(content)
+        parts = (*_answer_parts(content), *tool_calls(row.get("tool_calls")))
+        return Message(role, parts, untrained=cut_code(row))
+    sent = contents(content)
     if role == "tool":
         call_id = name_or_none(row.get("tool_call_id"))
-        first = parts[0] if parts else None
+        first = sent[0] if sent else None
         noted = isinstance(first, Text) and first.text.startswith("<system>ERROR")
-        return Message(role, (ToolResult(parts, call_id, is_error=noted or call_id in failed),))
-    if role == "user":
-        return Message(role, tuple(map(_marked, parts)))
-    return Message(role, parts)
+        return Message(role, (ToolResult(sent, call_id, is_error=noted or call_id in failed),))
+    return Message(role, tuple(map(_marked, sent)) if role == "user" else sent)
 
 
 def _marked(part: Content) -> Part:
@@ -104,18 +103,6 @@ def _answer_parts(content: Json) -> Iterator[Part]:
             case kind:
                 yield Unparsed(as_str(kind), "unknown_part")
 
-
-def _calls(tool_calls: Json) -> Iterator[ToolCall]:
-    for value in as_list(tool_calls):
-        call = as_dict(value)
-        function = as_dict(call.get("function"))
-        name, call_id = as_str(function.get("name")), name_or_none(call.get("id"))
-        yield ToolCall(name, function.get("arguments"), call_id)
-
-
-# Reads Kimi CLI sessions: a session's folder (context.jsonl and wire.jsonl), or one old file.
-
-_NAME = "kimi-cli"
 
 _CONTROL_ROWS = frozenset({"_system_prompt", "_checkpoint", "_usage"})
 _WIRE = "wire.jsonl"
@@ -194,14 +181,20 @@ def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
     return frozenset(call_id for call_id, states in reports.items() if states == {True})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Context:
-    """The content of one context file; `records` is the number of rows of its conversation."""
+    """The content of one context file.
 
-    where: str
-    system: str
-    messages: tuple[Message, ...]
-    records: int
+    records  the number of rows of its conversation
+    holes    the number of rows that cannot be read, the first of them before the message `lost`
+    """
+
+    where: str = ""
+    system: str = ""
+    messages: list[Message] = field(default_factory=list)
+    records: int = 0
+    holes: int = 0
+    lost: int | None = None
 
 
 def _read_context(
@@ -211,53 +204,38 @@ def _read_context(
 
     `file` is the prefix of the records' places.
     """
+    context = _Context()
     counts: Counter[str] = Counter()
     places: list[str] = []
-    messages: list[Message] = []
-    system = ""
-    lost: int | None = None
     for record in objects(_rows(source), "a row that is "):
         if isinstance(record, Problem):
-            lost = len(messages) if lost is None else lost
+            context.holes += 1
+            context.lost = len(context.messages) if context.lost is None else context.lost
             yield replace(record, where=file + record.where)
             continue
         where, row = record
         role = row.get("role")
         if role is None and ("protocol_version" in row or {"timestamp", "message"} <= row.keys()):
             counts["ui_event"] += 1  # a stream for the screen without its context
-            continue
-        if not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):
+        elif not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):
             counts[unknown_code(role)] += 1
             if carries_content(row):
-                messages.append(unknown_message(role))
-            continue
-        if role in ("_checkpoint", "_usage"):
-            if (
-                role == "_checkpoint"
-                and "checkpoint" not in counts
-                and row.get("id") not in (0, None)
-            ):
-                lost = 0  # a context begins with checkpoint 0
+                context.messages.append(unknown_message(role))
+        elif role in ("_checkpoint", "_usage"):
+            is_first = role == "_checkpoint" and "checkpoint" not in counts
+            if is_first and row.get("id") not in (0, None):
+                context.lost = 0  # a context begins with checkpoint 0
             counts[role[1:]] += 1
-            continue
-        places.append(where)
-        if role == "_system_prompt":
-            system = system or as_str(row.get("content"))
-            continue
-        message = _row_message(row, failed)
-        if message.parts:
-            messages.append(message)
+        else:
+            places.append(where)
+            if role == "_system_prompt":
+                context.system = context.system or as_str(row.get("content"))
+            elif (message := _row_message(row, failed)).parts:
+                context.messages.append(message)
     yield from ignored(counts)
-    where = file + span(places[0], places[-1]) if places else file
-    return _Context(where, system, tuple(_marked_reader(messages, lost, system)), len(places))
-
-
-def _marked_reader(messages: Iterable[Message], lost: int | None, system: str) -> Iterator[Message]:
-    """Yields the messages; answers after a lost message lack `history`."""
-    lacking = Context.lacking({"history", "tools", *([] if system else ["system"])})
-    for at, message in enumerate(messages):
-        is_after = lost is not None and at >= lost and message.role == "assistant"
-        yield replace(message, context=lacking) if is_after else message
+    context.where = file + span(places[0], places[-1]) if places else file
+    context.records = len(places)
+    return context
 
 
 def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
@@ -265,20 +243,19 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
     for number, context in enumerate(contexts, start=1):
         following = contexts[number] if number < len(contexts) else None
         kept = common_prefix(context.messages, following.messages) if following else 0
-        left = context.messages[kept:]
+        left = [one for one in context.messages[kept:] if one.role == "assistant"]
+        if following is not None and context.holes + following.holes:
+            left = [one for one in left if one not in following.messages]
+            left = left if len(left) > following.holes or not following.messages else []
         if not context.messages:
             if context.records:
                 yield Ignored("no_messages", context.records)
-        elif kept and not any(message.role == "assistant" for message in left):
+        elif following is not None and kept and not left:
             yield Used(context.records)  # the next context contains all of its answers
         else:
             detail = f"rewound to its message {kept}"
-            system = (Message("system", (Text(context.system),)),) if context.system else ()
-            shared = (
-                replace(message, untrained=REPEAT) if message.role == "assistant" else message
-                for message in context.messages[:kept]
-            )
-            messages = (*system, *shared, *left)
+            system = [Message("system", (Text(context.system),))] if context.system else []
+            messages = [*system, *_marked_answers(context, kept)]
             yield Conversation(
                 id=f"{session}#{number}" if following else session,
                 record=context.where,
@@ -287,6 +264,18 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
                 problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
             )
         chain += not kept
+
+
+def _marked_answers(context: _Context, kept: int) -> Iterator[Message]:
+    """Yields the messages: the first `kept` answers are repeats, those after a hole lack it."""
+    lacking = Context.lacking({"history", "tools", *([] if context.system else ["system"])})
+    for at, message in enumerate(context.messages):
+        if message.role != "assistant":
+            yield message
+            continue
+        is_after = context.lost is not None and at >= context.lost
+        untrained = REPEAT if at < kept else message.untrained
+        yield replace(message, untrained=untrained, context=lacking if is_after else None)
 
 
 READER = Reader(

@@ -27,7 +27,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers import Reader
-from builder.readers.chats.pieces import turns
+from builder.readers.chats.pieces import file_media, turns
 from builder.readers.toolkit.chat_messages import media_of, text_or_data
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, in_order
 from builder.readers.toolkit.marks import cut_code
@@ -54,7 +54,6 @@ _UNSHOWN = re.compile(
 """What the export writes in place of a block, in the text of an answer: no model's words."""
 _FILE_KEYS = ("file_path", "name", "mime_type")
 _SCREEN = frozenset({"token_budget", "flag"})
-_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 
 
 def _recognise(source: Source) -> str | None:
@@ -138,9 +137,7 @@ def _question(item: dict[str, Json], blocks: list[dict[str, Json]]) -> Iterator[
             parts.append(Text(text, harness=True))
         else:
             parts.append(media_of(as_str(attachment.get("file_type"))))
-    for file in as_dicts(item.get("files")):
-        is_image = as_str(file.get("file_name")).lower().endswith(_IMAGES)
-        parts.append(Media("image" if is_image else "file"))
+    parts += map(file_media, as_dicts(item.get("files")))
     for block in blocks:
         kind = as_str(block.get("type"))
         text = as_str(block.get("text"))

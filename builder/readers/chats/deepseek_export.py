@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from builder.conversation import (
-    Content,
     Context,
     Event,
     Json,
-    Media,
     Message,
     Part,
     Reasoning,
@@ -24,14 +22,14 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers import Reader
-from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, paths
+from builder.readers.chats.pieces import file_media, newest_leaf
+from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
 
 _NAME = "deepseek-export"
 _BASE = ("system", "tools")
-_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 _SEARCHES = frozenset({"SEARCH", "TOOL_SEARCH", "TOOL_OPEN", "TOOL_FIND", "READ_LINK"})
 _ANSWERS = frozenset({"RESPONSE", "THINK", "TEMPLATE_RESPONSE", "TIP"}) | _SEARCHES
 _NOTICES = frozenset(
@@ -96,26 +94,13 @@ def _conversation(
         context=Context.lacking(_BASE),
         changes=dict(sorted(reading.changes.items())),
     )
-    chosen = current if current in nodes else _newest(nodes, items)
+    times = {name: as_str(message.get("inserted_at")) for name, (_, message) in items.items()}
+    chosen = current if current in nodes else newest_leaf(nodes, times)
     yield from chat_conversations(chat, nodes, chosen, names)
 
 
 def _id(value: Json) -> str | None:
     return None if value is None or isinstance(value, bool) else str(value)[:200]
-
-
-def _newest(
-    nodes: dict[str, ChatNode], items: dict[str, tuple[str | None, dict[str, Json]]]
-) -> str | None:
-    """Returns the leaf that was written last, of several the last one with an answer."""
-    leaves = [path[-1] for path, _ in paths(nodes, None)]
-    order = {name: at for at, name in enumerate(nodes)}
-
-    def rank(name: str) -> tuple[bool, str, int]:
-        answers = any(m.role == "assistant" and not m.untrained for m in nodes[name].messages)
-        return answers, as_str(items[name][1].get("inserted_at")), order[name]
-
-    return max(leaves, key=rank, default=None)
 
 
 @dataclass(slots=True)
@@ -146,7 +131,7 @@ class _Reading:
             self.missing.add("history")
 
     def _parts(self, message: dict[str, Json], fragments: list[dict[str, Json]]) -> Iterator[Part]:
-        yield from map(_file, as_dicts(message.get("files")))
+        yield from map(file_media, as_dicts(message.get("files")))
         for fragment in fragments:
             kind, text = as_str(fragment.get("type")), as_str(fragment.get("content"))
             if kind in ("REQUEST", "RESPONSE", "TEMPLATE_RESPONSE"):
@@ -154,7 +139,7 @@ class _Reading:
             elif kind == "THINK":
                 yield from [Reasoning(text)] if text.strip() else []
             elif kind == "FILE":
-                yield from map(_file, as_dicts(fragment.get("files")) or [fragment])
+                yield from map(file_media, as_dicts(fragment.get("files")) or [fragment])
             elif kind in _SEARCHES:
                 self.changes["search_fragment"] += 1
             elif kind != "TIP":
@@ -181,12 +166,6 @@ def _untrained(message: dict[str, Json], kinds: set[str], parts: tuple[Part, ...
     if not texts or as_str(message.get("status")) not in ("", "FINISHED"):
         return "aborted"
     return "server_tool" if kinds & _SEARCHES else None
-
-
-def _file(file: dict[str, Json]) -> Content:
-    """Returns the placeholder for an attached file, whose text is not exported."""
-    is_image = as_str(file.get("file_name")).lower().endswith(_IMAGES)
-    return Media("image" if is_image else "file")
 
 
 READER = Reader(

@@ -12,7 +12,8 @@ from functools import partial
 
 from builder.conversation import Context, Event, Json, Media, Message, Part, Reasoning, Text
 from builder.readers import Reader
-from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, paths
+from builder.readers.chats.pieces import newest_leaf
+from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import read_objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
@@ -65,18 +66,7 @@ def _conversation(
         where=where,
         context=Context.lacking(_BASE),
     )
-    yield from chat_conversations(chat, nodes, _newest(nodes), names)
-
-
-def _newest(nodes: dict[str, ChatNode]) -> str | None:
-    """Returns the last leaf of the file, preferably one with an answer."""
-    order = {name: at for at, name in enumerate(nodes)}
-
-    def rank(name: str) -> tuple[bool, int]:
-        last = nodes[name].messages
-        return any(one.role == "assistant" and not one.untrained for one in last), order[name]
-
-    return max((path[-1] for path, _ in paths(nodes, None)), key=rank, default=None)
+    yield from chat_conversations(chat, nodes, newest_leaf(nodes, {}), names)
 
 
 def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:

@@ -1,11 +1,32 @@
-"""Cuts the pieces of an answer with inline results into turns."""
+"""What readers of chats share: turns of an answer with inline results, the newest leaf, files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from builder.conversation import Context, Message, Part, ToolCall, ToolResult
+from builder.conversation import Context, Json, Media, Message, Part, ToolCall, ToolResult
+from builder.readers.toolkit.history import ChatNode, paths
+from builder.readers.toolkit.narrow import as_str
+
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
+
+
+def file_media(file: dict[str, Json]) -> Media:
+    """Returns the placeholder for a file with a `file_name`, whose content is not exported."""
+    is_image = as_str(file.get("file_name")).lower().endswith(_IMAGES)
+    return Media("image" if is_image else "file")
+
+
+def newest_leaf(nodes: Mapping[str, ChatNode], times: Mapping[str, str]) -> str | None:
+    """Returns the leaf that was written last (`times`, else the order), preferably an answer."""
+    order = {name: at for at, name in enumerate(nodes)}
+
+    def rank(name: str) -> tuple[bool, str, int]:
+        answers = any(m.role == "assistant" and not m.untrained for m in nodes[name].messages)
+        return answers, times.get(name, ""), order[name]
+
+    return max((path[-1] for path, _ in paths(nodes, None)), key=rank, default=None)
 
 
 def turns(
