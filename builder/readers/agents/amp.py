@@ -39,6 +39,7 @@ from builder.readers.toolkit import (
     row_name,
     with_session_keys,
 )
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import first_of, name_of
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
@@ -148,7 +149,7 @@ def _answer(item: dict[str, Json], context: Context) -> Message:
     """Returns an answer; one that was stopped, or a call that is not complete, ends the sample."""
     parts: list[Part] = []
     state = as_dict(item.get("state"))
-    fault = finish_fault(state.get("stopReason"))
+    fault = finish_fault(state.get("stopReason")) or cut_code(item)
     for value in as_list(item.get("content")):
         block = as_dict(value)
         part = read_part(block)

@@ -1,9 +1,6 @@
-"""Reads Goose's database of sessions, and its JSONL files from before 1.10.
+"""Reads Goose's database of sessions, its exports, and its JSONL files from before 1.10.
 
-Source: docs/formats/goose.md, known only from the program's source. Both store one message in each
-row, with part types in camelCase; an exported session is a document with the list `conversation`. A
-compaction hides older messages from the model and adds a summary that only the model sees; the
-messages before and after it are segments. System prompt and tools are not recorded.
+Source: docs/formats/goose.md.
 """
 
 from __future__ import annotations
@@ -34,7 +31,8 @@ from builder.readers import Reader
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import content_block
 from builder.readers.toolkit.comparison import CallKeys, mark_repeats
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.marks import cut_code
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.rows import missing_records, objects
 from builder.readers.toolkit.unknown_keys import carries_content
@@ -102,7 +100,7 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A message. `agent`, `user`: whether the model and the user see it now."""
+    """A message. `agent`, `user`: whether the model and the user see it now; `cut`: its fault."""
 
     where: str
     role: str
@@ -110,6 +108,7 @@ class _Row:
     id: str | None
     agent: bool
     user: bool
+    cut: str | None
 
 
 def _row(where: str, item: dict[str, Json], content: Json, metadata: Json) -> _Row:
@@ -121,6 +120,7 @@ def _row(where: str, item: dict[str, Json], content: Json, metadata: Json) -> _R
         name_or_none(item.get("message_id") or item.get("id")),
         seen.get("agentVisible") is not False,
         seen.get("userVisible") is not False,
+        cut_code(item),
     )
 
 
@@ -231,12 +231,9 @@ def _segments(rows: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
     for segment in earlier:
         yield segment, False
     yield [row for row in last if row.agent], False
-    if any(not row.agent and _calls(row) for row in last):
+    hidden = (part for row in last if not row.agent for part in as_dicts(row.content))
+    if any(part.get("type") == "toolRequest" for part in hidden):
         yield last, True
-
-
-def _calls(row: _Row) -> bool:
-    return any(as_dict(part).get("type") == "toolRequest" for part in row.content)
 
 
 @dataclass(slots=True)
@@ -262,16 +259,16 @@ class _Reading:
             self.messages.append(Message("tool", tuple(results)))
         if not parts:
             return
-        at = len(self.messages) - 1
-        while at >= 0 and self.messages[at].role == "tool":
-            at -= 1
+        others = (at for at, one in enumerate(self.messages) if one.role != "tool")
+        at = max(others, default=-1)
         last = self.messages[at] if at >= 0 else None
         is_answer = row.role == "assistant" and row.id is not None
         if is_answer and last and (last.role, last.turn) == (row.role, row.id):
             # Streaming wrote one message in several rows.
             self.messages[at] = replace(last, parts=(*last.parts, *parts))
         else:
-            self.messages.append(Message(row.role, tuple(parts), turn=row.id))
+            untrained = row.cut if row.role == "assistant" else None
+            self.messages.append(Message(row.role, tuple(parts), row.id, untrained))
 
     def _part(self, item: dict[str, Json]) -> Part | None:
         kind = as_str(item.get("type"))
@@ -288,9 +285,7 @@ class _Reading:
                 return self._call(item)
             case "toolResponse":
                 return self._result(item)
-        if kind not in _SILENT:
-            return unknown_part(kind or "nothing")
-        return None
+        return None if kind in _SILENT else unknown_part(kind or "nothing")
 
     def _call(self, item: dict[str, Json]) -> ToolCall | Unparsed:
         call = as_dict(item.get("toolCall"))
@@ -306,28 +301,23 @@ class _Reading:
     def _result(self, item: dict[str, Json]) -> ToolResult:
         call_id = name_or_none(item.get("id"))
         result = as_dict(item.get("toolResult"))
+        value, error = result.get("value"), result.get("error")
         if result.get("status") == "error":
-            error = result.get("error")
             text = Text(error) if isinstance(error, str) else Data(error)
-            return ToolResult((text,), call_id=call_id, is_error=True)
-        value = result.get("value")
-        whole = as_dict(value)
-        content = value if isinstance(value, list) else whole.get("content")
-        failed = whole.get("isError") is True
-        shown = tuple(map(content_block, _for_model(as_list(content))))
-        return ToolResult(shown, call_id=call_id, is_error=failed)
+            return ToolResult((text,), call_id, is_error=True)
+        listed = value if isinstance(value, list) else as_list(value, "content")
+        shown = tuple(map(content_block, _for_model(listed)))
+        return ToolResult(shown, call_id, is_error=as_dict(value).get("isError") is True)
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:
     """Returns the blocks that the model saw: a tool may return separate blocks for the user."""
     blocks = [as_dict(item) for item in items]
-    if not any("assistant" in _audience(block) for block in blocks):
+    audiences = [as_list(block, "annotations", "audience") for block in blocks]
+    if not any("assistant" in audience for audience in audiences):
         return blocks
-    return [block for block in blocks if _audience(block) != ["user"]]
-
-
-def _audience(block: dict[str, Json]) -> list[Json]:
-    return as_list(block, "annotations", "audience")
+    listed = zip(blocks, audiences, strict=True)
+    return [block for block, audience in listed if audience != ["user"]]
 
 
 READER = Reader(

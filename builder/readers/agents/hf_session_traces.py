@@ -1,10 +1,7 @@
 """Reads Hugging Face session traces (STS): a line for the session, then a line for each message.
 
-Source: docs/formats/hf-session-traces.md, known from the Hub's pages and from programs that write
-or read it. Some sessions contain results without their calls (`calls_unrecorded`). llama.cpp's
-web interface exports its chats in this form, with all alternative answers: messages with `parent`
-are a tree, whose current message is the session's `currNode`. The Hub converts these files to
-columns without some of the turns; rows of these columns are rejected (`unverified_format`).
+Source: docs/formats/hf-session-traces.md. The Hub converts these files to columns without some of
+the turns; rows of these columns are rejected (`unverified_format`).
 """
 
 from __future__ import annotations
@@ -33,12 +30,14 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_list,
     as_str,
     json_in_text,
+    name_of,
     name_or_none,
     unknown_code,
 )
@@ -110,8 +109,8 @@ class _Session:
             *map(_attached, as_dicts(message.get("extra"))),
         )
         if role == "tool":
-            call_id = name_or_none(message.get("toolCallId") or message.get("tool_call_id"))
-            name = name_or_none(message.get("toolName") or message.get("name"))
+            call_id = name_of(message, "toolCallId", "tool_call_id")
+            name = name_of(message, "toolName", "name")
             failed = message.get("isError") is True
             if not in_tree and not self._is_called(call_id):
                 detail = "a result, but the turn that called is not in the file"
@@ -120,15 +119,15 @@ class _Session:
             self.messages.append(Message("tool", (result,)))
             return
         parts: list[Part] = [*written]
-        model = None
+        model = untrained = None
         if role == "assistant":
-            model = name_or_none(message.get("model"))
+            model, untrained = name_or_none(message.get("model")), cut_code(message)
             self.model = model or self.model
             calls = message.get("toolCalls") or message.get("tool_calls")
             logged = as_list(json_in_text(calls))
             parts = [*reasoning(message), *written, *map(self._call, logged)]
         if parts:
-            self.messages.append(Message(role, tuple(parts), model=model))
+            self.messages.append(Message(role, tuple(parts), None, untrained, model=model))
 
     def _call(self, value: Json) -> Part:
         call = call_of(value)

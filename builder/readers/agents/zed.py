@@ -29,6 +29,7 @@ from builder.readers import Reader
 from builder.readers.api.bodies import decompressed
 from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -49,9 +50,9 @@ _THREADS = "SELECT id FROM threads ORDER BY 1"
 _SIZES = "SELECT id, length(CAST(data AS BLOB)) FROM threads"
 _THREAD = "SELECT data_type, CAST(data AS BLOB) FROM threads WHERE id = ?"
 _EMPTY = "<Tool returned an empty string>"
+"""What the program sends in place of an empty result."""
 _RESUMED = "Continue where you left off"
 """What the program sends for `Resume`."""
-"""What the program sends in place of an empty result."""
 
 
 def recognise(source: Source) -> str | None:
@@ -75,12 +76,14 @@ def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of each thread."""
     if source.peek.kind == "sqlite":
         yield from read_sessions(source, _THREADS, _stored)
-        return
-    yield from read_objects(source, _exported, "a thread that is ")
-
-
-def _exported(where: str, value: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
-    return _thread(value, name_or_none(value.get("id")) or where, where, names)
+    else:
+        yield from read_objects(
+            source,
+            lambda where, value, names: _thread(
+                value, name_or_none(value.get("id")) or where, where, names
+            ),
+            "a thread that is ",
+        )
 
 
 def _stored(source: Source, connection: sqlite3.Connection, thread: str) -> Iterator[Event]:
@@ -134,7 +137,7 @@ def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | No
                 as_dict(block, "ToolUse").get("is_input_complete") is False for block in blocks
             )
             if answer:
-                untrained = "truncated" if cut else None
+                untrained = "truncated" if cut else cut_code(agent)
                 context = Context.lacking(missing)
                 message = Message("assistant", answer, place, untrained, context)
                 history.append(message, place, RequestHead(model=model))
