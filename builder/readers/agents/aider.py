@@ -1,4 +1,4 @@
-"""Reads the histories of Aider."""
+"""Reads the histories of Aider. Source: docs/formats/aider.md."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 
-# Reads `.aider.chat.history.md`. Source: docs/formats/aider.md, "Chat history".
+# -- .aider.chat.history.md -----------------------------------------------------------------------
 
 _NAME = "aider"
 _HEADER = re.compile(rb"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$", re.M)
@@ -259,7 +260,7 @@ def _answer_parts(text: str) -> Iterator[Part]:
         yield Text(rest)
 
 
-# Reads the files of `--llm-history-file`. Source: docs/formats/aider.md, "History of requests".
+# -- files of --llm-history-file ------------------------------------------------------------------
 
 _REQUEST = re.compile(rb"^TO LLM (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[ \t]*\r?$", re.M)
 _RESPONSE = re.compile(r"^LLM RESPONSE \d{4}-\d\d-\d\dT[\d:]+[ \t]*\r?$", re.M)
@@ -287,11 +288,7 @@ def _read_exchange(number: int, name: str, text: str, written: set[str]) -> Iter
         text = "".join(part.text for part in message.parts if isinstance(part, Text))
         code = REPEAT if text.strip() in written else "inserted"
         if code == "inserted" and found and found[-1].role == "user":
-            parts = tuple(
-                Text(part.text, harness=True) if isinstance(part, Text) else part
-                for part in found[-1].parts
-            )
-            found[-1] = replace(found[-1], parts=parts)
+            found[-1] = replace(found[-1], parts=as_harness(found[-1].parts))
         found.append(replace(message, untrained=code))
     text = answers[-1][1].strip("\n")
     parts = tuple(_answer_parts(text))
@@ -312,12 +309,7 @@ def _messages(text: str) -> Iterator[Message]:
     for block in re.split(r"^-------[ \t]*\r?$", text, flags=re.M):
         role, body = _unmarked(block)
         if role:
-            yield Message(role, tuple(_parts(body)))
-
-
-def _parts(text: str) -> Iterator[Part]:
-    if text.strip():
-        yield Text(text)
+            yield Message(role, (Text(body),) if body.strip() else ())
 
 
 def _unmarked(block: str) -> tuple[str, str]:
@@ -334,14 +326,12 @@ def _unmarked(block: str) -> tuple[str, str]:
     return role.lower(), "\n".join(lines) if role else ""
 
 
-# Reads Aider's chat history (Markdown) and its history of requests. Source: docs/formats/aider.md.
-
-_TEXT = frozenset({"text", "jsonl"})
+# -- both -----------------------------------------------------------------------------------------
 
 
 def _recognise(source: Source) -> str | None:
     """Claims Markdown with the header of a session, and requests with their time."""
-    if source.peek.kind not in _TEXT:
+    if source.peek.kind not in ("text", "jsonl"):
         return None
     if _REQUEST.match(source.head.lstrip()):
         return "requests (TO LLM …)"

@@ -579,7 +579,8 @@ def _recognise(source: Source) -> str | None:
 def _list_kind(items: list[dict[str, Json]]) -> str | None:
     if items and all(item.get("type") in ("ask", "say") and "ts" in item for item in items):
         return "a log of the user interface (ts, type say or ask)"
-    if not items or not all(_is_message(item) for item in items):
+    kinds = [item.get("role") or item.get("type") for item in items]
+    if not items or not {*map(as_str, kinds)} <= {"user", "assistant", "reasoning"}:
         return None
     if any(_ROO_FIELDS & item.keys() for item in items):
         return "a task's history with condensed or truncated messages"
@@ -588,10 +589,6 @@ def _list_kind(items: list[dict[str, Json]]) -> str | None:
             if text.lstrip().startswith("<task>") or "<environment_details>" in text:
                 return "a task's history (<task>, <environment_details>)"
     return None
-
-
-def _is_message(item: dict[str, Json]) -> bool:
-    return item.get("role") in ("user", "assistant") or item.get("type") == "reasoning"
 
 
 def _read(source: Source) -> Iterator[Event]:

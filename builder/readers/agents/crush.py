@@ -56,10 +56,6 @@ def _recognise(source: Source) -> str | None:
     return None
 
 
-def _read(source: Source) -> Iterator[Event]:
-    return read_sessions(source, _SESSIONS, _session)
-
-
 def _session(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
     records = 0
     summary: str | None = None
@@ -176,6 +172,6 @@ READER = Reader(
         Home("Crush", "~/*/*/.crush/crush.db"),
     ),
     is_agent=True,
-    read=_read,
+    read=lambda source: read_sessions(source, _SESSIONS, _session),
     item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

@@ -37,7 +37,6 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.rows import add_records, objects, refused
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
-from builder.sources.listing import Listing
 from builder.sources.source import Source
 
 _NAME = "grok-cli"
@@ -54,14 +53,6 @@ _FOREIGN = frozenset({"uuid", "message", "timestamp", "payload", "role", "subtyp
 """Keys of the lines of other agents."""
 _HUMAN = frozenset({"", "interjection"})
 """Reasons of rows that a person typed; a row with any other reason is the program's."""
-
-
-def _is_store(folder: Listing) -> bool:
-    return folder.is_file(_ROWS) and folder.is_file("summary.json")
-
-
-def _holds(name: str) -> bool:
-    return name in _FILES
 
 
 def _recognise(source: Source) -> str | None:
@@ -263,7 +254,7 @@ READER = Reader(
     homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),
     is_agent=True,
     read=_read,
-    is_store=_is_store,
-    holds=_holds,
+    is_store=lambda folder: folder.is_file(_ROWS) and folder.is_file("summary.json"),
+    holds=_FILES.__contains__,
     exclusive=False,
 )

@@ -333,7 +333,9 @@ class _Events:
                 self.history.append(Message("user", (Text(text),)), where)
                 return ""
         if kind == "session_metadata" and payload.get("key") == "contextUsage":
-            self._end_response()
+            if self.open.where or self.calls:
+                self.responses.append(replace(self.open, is_ended=True))
+                self.open = _Response()
         elif kind == "usage_summary":
             for summary in as_dicts(payload.get("promptTurnSummaries")):
                 self.used += [as_str(name) for name in as_list(summary.get("usedTools"))]
@@ -366,12 +368,6 @@ class _Events:
             self.open.parts += parts
         else:  # printed by the program, or a summary
             self.open.parts.append(unknown_part(kind))
-
-    def _end_response(self) -> None:
-        if self.open.where or self.calls:
-            self.open.is_ended = True
-            self.responses.append(self.open)
-            self.open = _Response()
 
     def end_turn(self, *, is_complete: bool) -> None:
         """Appends the turn's answers and results to the history."""

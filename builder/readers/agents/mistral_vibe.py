@@ -1,4 +1,4 @@
-"""Mistral Vibe."""
+"""Reads Mistral Vibe. Source: docs/formats/mistral-vibe.md."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from builder.conversation import (
     Message,
     Part,
     Reasoning,
+    Text,
     ToolCall,
     ToolResult,
 )
@@ -39,8 +40,6 @@ from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
-
-# Converts messages of Mistral Vibe, of its store and of older versions.
 
 
 def _stored_message(value: dict[str, Json]) -> Message:
@@ -82,21 +81,19 @@ def _logged_row(row: dict[str, Json]) -> Message:
         text = row.get("content")
         failed = isinstance(text, str) and text.startswith("<tool_error>")
         cancelled = as_dict(row.get("tool_result")).get("cancelled") is True
-        results = (part for part in message.parts if isinstance(part, ToolResult))
-        message = Message(
-            "tool",
-            tuple(
-                ToolResult(
-                    part.content, part.call_id, part.name, is_error=failed, is_interrupted=cancelled
-                )
-                for part in results
+        message = replace(
+            message,
+            parts=tuple(
+                replace(part, is_error=failed, is_interrupted=cancelled)
+                for part in message.parts
+                if isinstance(part, ToolResult)
             ),
         )
     images = [Media("image") for _ in as_dicts(row.get("images"))]
     return Message(message.role, (*message.parts, *images)) if images else message
 
 
-# Reads the store of a session of Mistral Vibe 3. Source: docs/formats/mistral-vibe.md.
+# -- the store of version 3 -----------------------------------------------------------------------
 
 _STORE_FORMAT = "mistral.vibe.unified-session-store"
 _NAME = "mistral-vibe"
@@ -190,10 +187,10 @@ class _Replay:
             self.tools = tuple_or_none(catalog.get("tools"))
         if messages.get("type") == "replace":
             self.is_known = True
-            prompts = [item for item in new if item.get("role") == "system"]
-            texts = [_stored_message(item) for item in prompts]
+            prompts = (_stored_message(item) for item in new if item.get("role") == "system")
             self.system = "\n\n".join(
-                "".join(as_str(getattr(part, "text", "")) for part in text.parts) for text in texts
+                "".join(part.text for part in prompt.parts if isinstance(part, Text))
+                for prompt in prompts
             )
             self.sent, self.matched = [], 0
         self.sent += [_stored_message(item) for item in new if item.get("role") != "system"]
@@ -204,7 +201,7 @@ class _Replay:
         head = RequestHead(self.system or None, self.tools, self.model)
         self.first = self.first or head
         missing = [] if self.tools is not None else ["tools"]
-        same = hashlib.sha256(_packed_canonically(request)).hexdigest() == digest
+        same = hashlib.sha256(packed(_ordered(request))).hexdigest() == digest
         context = Context.lacking(missing, "proven" if same else "rendered")
         entry = HistoryEntry(Message("assistant", (), context=context), where, head)
         self.history.entries.append(entry)
@@ -253,18 +250,17 @@ class _Replay:
         for name in chunks:
             member = files.get(name)
             document = member.document() if member is not None else None
-            if member is None or not isinstance(document, list):
-                detail = "a chunk of the checkpoint is missing or no list"
-                is_whole = False
-                if member is not None:
-                    member.count_records()
-                problem = document if isinstance(document, Problem) else None
-                code = problem.code if problem is not None else "missing_file"
-                yield Problem(code, name, detail, records=0 if member is None else 1)
+            if member is not None and isinstance(document, list):
+                for record in member.counted(document):
+                    self.records += 1
+                    found.append(as_dict(record.value, "message"))
                 continue
-            for record in member.counted(document):
-                self.records += 1
-                found.append(as_dict(record.value, "message"))
+            is_whole = False
+            if member is not None:
+                member.count_records()
+            code = document.code if isinstance(document, Problem) else "missing_file"
+            detail = "a chunk of the checkpoint is missing or no list"
+            yield Problem(code, name, detail, records=0 if member is None else 1)
         context = as_dicts(checkpoint, "context", "messages")
         found += [as_dict(item.get("message")) for item in context]
         known = [item for item in found if as_str(item.get("role")) not in ("", "system")]
@@ -287,10 +283,6 @@ def _is_same(entry: HistoryEntry, message: Message) -> bool:
     return (entry.message.role, entry.message.parts) == (message.role, message.parts)
 
 
-def _packed_canonically(value: Json) -> bytes:
-    return packed(_ordered(value))
-
-
 def _ordered(value: Json) -> Json:
     if isinstance(value, dict):
         keys = sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
@@ -302,7 +294,7 @@ def _ordered(value: Json) -> Json:
     return value
 
 
-# Reads Mistral Vibe sessions: the store of version 3, and the files of versions 1 and 2.
+# -- files, and the rows of versions 1 and 2 ------------------------------------------------------
 
 _ROWS = "messages.jsonl"
 
@@ -315,10 +307,6 @@ def _is_store(folder: Listing) -> bool:
         return False
     head = folder.first("meta.json", 1 << 16)
     return b'"session_id"' in head and b'"environment"' in head
-
-
-def _holds(name: str) -> bool:
-    return not name.startswith("agents/")
 
 
 def _recognise(source: Source) -> str | None:
@@ -425,7 +413,10 @@ class _Session:
             entry = self.history.append(message, where, kind=_row_id(row))
             if message.role == "assistant":
                 entry.request = head
-                entry.message = _with_context(message, head, is_damaged=is_damaged)
+                missing = ["history"] if is_damaged else []
+                missing += ["system"] if head.system is None else []
+                missing += ["tools"] if head.tools is None else []
+                entry.message = replace(message, context=Context.lacking(missing))
         yield from self.history.conversations(records)
 
     def _repeats(self, row: dict[str, Json]) -> bool:
@@ -445,13 +436,6 @@ def _row_id(row: dict[str, Json]) -> str:
     return as_str(row.get("message_id")) or as_str(row.get("tool_call_id"))
 
 
-def _with_context(message: Message, head: RequestHead, *, is_damaged: bool) -> Message:
-    missing = ["history"] if is_damaged else []
-    missing += ["system"] if head.system is None else []
-    missing += ["tools"] if head.tools is None else []
-    return replace(message, context=Context.lacking(missing))
-
-
 READER = Reader(
     name=_NAME,
     summary=(
@@ -465,6 +449,6 @@ READER = Reader(
     is_agent=True,
     read=_read,
     is_store=_is_store,
-    holds=_holds,
+    holds=lambda name: not name.startswith("agents/"),
     exclusive=False,
 )

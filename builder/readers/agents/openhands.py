@@ -579,12 +579,20 @@ class _Session:
             harness = event.get("source") == "environment"
             agent.add(_ViewEntry(event_id, role, as_harness(parts) if harness else parts))
         elif action == "condensation":
+            ids = {str(event) for event in as_list(args.get("forgotten_event_ids"))}
+            first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
+            if isinstance(first, int) and isinstance(last, int):
+                events = [entry.event for entry in agent.view]
+                ids |= {event for event in events if first <= _number(event) <= last}
             summary, offset = as_str(args.get("summary")), _number(args.get("summary_offset"))
-            agent.condense(_forgotten(args, agent.view), summary, offset, event_id)
+            agent.condense(ids, summary, offset, event_id)
         else:
             self._unlogged_call(agent, event, args, event_id, where)
         if action == "delegate":
-            self._delegate()
+            place = f"delegate {len(self.agents)}"  # a conversation of another agent
+            agent = _AgentViews(f"{self.main.name} {place}", f"{self.main.scope} {place}")
+            self.agents.append(agent)
+            self.running.append(agent)
         return ""
 
     def _call(self, agent: _AgentViews, event: dict[str, Json], event_id: str) -> _ViewEntry:
@@ -630,12 +638,6 @@ class _Session:
         call = ToolCall(action, arguments, id=self.unlogged, key=event_id)
         agent.add(_ViewEntry(event_id, "assistant", (*([Text(thought)] if thought else []), call)))
 
-    def _delegate(self) -> None:
-        place = f"delegate {len(self.agents)}"
-        agent = _AgentViews(f"{self.main.name} {place}", f"{self.main.scope} {place}")
-        self.agents.append(agent)
-        self.running.append(agent)
-
     def _observation(self, agent: _AgentViews, event: dict[str, Json], event_id: str) -> str:
         kind = as_str(event.get("observation")) or "null"
         extras = as_dict(event.get("extras"))
@@ -674,16 +676,6 @@ class _Session:
         else:
             return unknown_code(kind)
         return ""
-
-
-def _forgotten(args: dict[str, Json], view: list[_ViewEntry]) -> set[str]:
-    """Returns the ids of the events that a condensation forgets: a list, or a range."""
-    ids = {str(event) for event in as_list(args.get("forgotten_event_ids"))}
-    first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
-    if isinstance(first, int) and isinstance(last, int):
-        numbers = ((entry.event, _number(entry.event)) for entry in view)
-        ids |= {event for event, number in numbers if first <= number <= last}
-    return ids
 
 
 def _number(value: Json) -> int:
@@ -806,11 +798,6 @@ _SILENT = frozenset(
 _STATE_FILE, _EVENTS = "base_state.json", "events"
 _STORED_EVENT = re.compile(r"(?:^|/)event-(\d{1,18})[^/]*\.json$")
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
-
-
-def _is_v1_store(folder: Listing) -> bool:
-    """Returns whether the folder is a conversation: its state and a folder of events."""
-    return folder.is_file(_STATE_FILE) and folder.is_dir(_EVENTS)
 
 
 def _recognise_v1(source: Source) -> str | None:
@@ -1037,7 +1024,7 @@ _V1 = Reader(
         Home("OpenHands", "~/.openhands/sessions"),
     ),
     read=_read_v1,
-    is_store=_is_v1_store,
+    is_store=lambda folder: folder.is_file(_STATE_FILE) and folder.is_dir(_EVENTS),
 )
 
 READERS = (_V0, _V1)

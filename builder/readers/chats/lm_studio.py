@@ -59,10 +59,6 @@ def _recognise(source: Source) -> str | None:
     return None
 
 
-def _unsettled(source: Source) -> str:
-    return f"{source.name}: no conversation written by LM Studio has been compared with requests"
-
-
 def _read(source: Source) -> Iterator[Event]:
     """Yields the conversation of a file and its abandoned versions."""
     document = source.document()
@@ -197,7 +193,7 @@ READER = Reader(
     name=_NAME,
     summary="LM Studio conversations: messages with versions and currentlySelected",
     evidence=("parsers", "inferred"),
-    unsettled=_unsettled,
+    unsettled=lambda _: "no conversation written by LM Studio was compared with requests",
     recognise=_recognise,
     homes=(
         Home("LM Studio", "~/.lmstudio/conversations"),
