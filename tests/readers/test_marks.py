@@ -1,8 +1,13 @@
 """Tests of the marks beside an answer: cut, out of the loss, removed."""
 
+import json
+
 import pytest
 
+from builder.conversation import Conversation
+from builder.readers import readers
 from builder.readers.toolkit.marks import cut_code, finish_fault, is_removed, trains
+from builder.sources.source import Source
 
 OUT = [
     ("weight", 0), ("loss_weight", 0.0), ("loss", False), ("loss", 0), ("train", False),
@@ -59,3 +64,30 @@ def test_finish_reasons():
 )  # fmt: skip
 def test_removed(text, expected):
     assert is_removed(text) is expected
+
+
+_CUT = {"interrupted": True, "finish_reason": "length"}
+_SAID = {"role": "assistant", "content": "Half of", **_CUT}
+AGENTS = {
+    "cursor": [{"role": "assistant", "message": {"content": "Half of"}, **_CUT}],
+    "droid": [
+        {"type": "session_start", "id": "s", "cwd": "/"},
+        {"type": "message", "id": "m", "message": _SAID},
+    ],
+    "goose": [{**_SAID, "created": 1, "content": [{"type": "text", "text": "Half of"}]}],
+    "grok-cli": [{"type": "assistant", "content": "Half of", **_CUT}],
+    "hf-session-traces": [
+        {"type": "session", "harness": "h", "id": "s"},
+        {"type": "message", "message": _SAID},
+    ],
+    "kimi-cli": [{"role": "_checkpoint", "id": 0}, _SAID],
+    "mistral-vibe": [{**_SAID, "injected": False, "message_id": "m"}],
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_answers_that_a_log_of_an_agent_marks_as_cut_are_not_trained(name):
+    data = "".join(json.dumps(record) + "\n" for record in AGENTS[name]).encode()
+    events = readers()[name].read(Source("log.jsonl", data=data))
+    (answer,) = [m for e in events if isinstance(e, Conversation) for m in e.messages]
+    assert answer.untrained == "aborted"

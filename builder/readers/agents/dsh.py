@@ -121,7 +121,7 @@ class _Session:
         kind = as_str(value.get("type"))
         data = as_dict(value.get("data"))
         logged = value.get("seq", value.get("seq0"))
-        seq = logged if isinstance(logged, int) else self.seq
+        seq = logged if type(logged) is int else self.seq
         self.seq = seq + (len(as_list(data.get(_PACKED.get(kind, "")))) or 1)
         if kind in _SURFACE:
             self.records += 1
