@@ -126,7 +126,7 @@ def _facts(info: dict[str, Json]) -> _Facts:
     )
     return _Facts(
         policy=as_str(environment.get("policy")),
-        tools=tools or None,
+        tools=tools if environment.get("tool_defs") else None,
         model=name_or_none(as_dict(info.get("agent_info")).get("llm")),
     )
 
