@@ -13,8 +13,9 @@ the call `code_action` with its language and content. Unrequested observations b
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
@@ -74,6 +75,7 @@ def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conver
         trajectory.add(item)
     if not trajectory.messages:
         return Problem("no_messages", where, "the trajectory has no actions or observations")
+    rewards = [item["reward"] for item in items if item.get("reward") is not None]
     return Conversation(
         id=row_name(where, row.get("id"), names),
         record=where,
@@ -81,13 +83,10 @@ def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conver
         records=1,
         changes=trajectory.changes,
         complete=trajectory.messages[-1].role == "assistant",
-        outcome=logged_outcome(as_dict(row.get("details")), row, reward=_reward(items)),
+        outcome=logged_outcome(
+            as_dict(row.get("details")), row, reward=rewards[0] if len(rewards) == 1 else rewards
+        ),
     )
-
-
-def _reward(items: list[dict[str, Json]]) -> Json:
-    rewards = [item["reward"] for item in items if item.get("reward") is not None]
-    return rewards[0] if len(rewards) == 1 else rewards
 
 
 @dataclass(slots=True)
@@ -109,11 +108,6 @@ class _Trajectory:
 
     def add(self, item: dict[str, Json]) -> None:
         """Adds the next action or observation."""
-        self._add(item)
-        if unknown_names(item, _KEYS):
-            self.messages[-1:] = noted(self.messages[-1:], item, _KEYS)
-
-    def _add(self, item: dict[str, Json]) -> None:
         kind = as_str(item.get("class_"))
         if kind in _OBSERVATIONS:
             self._observe(item)
@@ -123,6 +117,8 @@ class _Trajectory:
             self._act(item)
         else:
             self._add_message("user", (unknown_part(kind or "none"),))
+        if unknown_names(item, _KEYS):
+            self.messages[-1:] = noted(self.messages[-1:], item, _KEYS)
 
     def _act(self, item: dict[str, Json]) -> None:
         if self.answered or not self.messages or self.messages[-1].role != "assistant":
@@ -221,10 +217,13 @@ def _with_plain_kwargs(
     calls = [item for item in items if item.get("class_") == "api_action"]
     values = [value for item in calls for value in as_dict(item.get("kwargs")).values()]
     strings = list(_strings(values))
-    read = None
-    if any(text[:1] in ("'", '"') for text in strings) and all(map(_is_source, values)):
-        read = _from_source
-    elif strings and all(len(t) > 1 and t[0] == t[-1] == '"' for t in strings):
+    read: Callable[[Json], Json] | None = None
+    if any(text[:1] in ("'", '"') for text in strings):
+        with contextlib.suppress(JsonFault):
+            for value in values:
+                _from_source(value)
+            read = _from_source
+    if read is None and strings and all(len(t) > 1 and t[0] == t[-1] == '"' for t in strings):
         read = _unwrapped
     for item in items:
         kwargs = as_dict(item.get("kwargs"))
@@ -235,36 +234,25 @@ def _with_plain_kwargs(
         yield {**item, "kwargs": {name: read(value) for name, value in kwargs.items()}}
 
 
-def _strings(values: Iterable[Json]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list | dict):
-            yield from _strings(value if isinstance(value, list) else value.values())
-
-
-def _is_source(value: Json) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        literals.value(value, Counter())
-    except JsonFault:
-        return False
-    return True
+def _strings(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for inner in value if isinstance(value, list) else value.values():
+            yield from _strings(inner)
 
 
 def _from_source(value: Json) -> Json:
+    """Returns the value of a Python literal. Raises JsonFault for any other value."""
     return literals.value(as_str(value), Counter())
 
 
 def _unwrapped(value: Json) -> Json:
-    if isinstance(value, str):
-        return value[1:-1]
     if isinstance(value, list):
         return [_unwrapped(item) for item in value]
     if isinstance(value, dict):
         return {name: _unwrapped(item) for name, item in value.items()}
-    return value
+    return value[1:-1] if isinstance(value, str) else value
 
 
 READER = Reader(
