@@ -166,8 +166,8 @@ class SessionLine:
     at        position in the file, which orders nodes
     where     position for people: "line 12"
     kind      user, assistant, attachment (usually text for the request), boundary (of a
-              compaction), unknown (of another type, with a message) or link (part of the tree, but
-              nothing that was sent)
+              compaction), unknown (of another type, with a message), hole (lines that the file
+              lacks, see `with_holes`) or link (part of the tree, but nothing that was sent)
     agent     the sub-agent that the line belongs to; "" for the session itself. In the stream of a
               headless run it is the id of the call that started the sub-agent
     response  assistant: the id of the response that the line is a block of
@@ -413,16 +413,20 @@ class SessionTurn:
 class Turns:
     """The turns of a file and the results of their calls.
 
-    `sent`: the arguments of calls in the log's requests, by call id.
+    `sent`: the arguments of calls in the log's requests, by call id. `lost`: the positions of the
+    lines that cannot be read.
     """
 
     def __init__(
-        self, lines: Iterable[SessionLine], sent: Mapping[str, dict[str, Json]] | None = None
+        self,
+        lines: Iterable[SessionLine],
+        sent: Mapping[str, dict[str, Json]],
+        lost: Sequence[int],
     ) -> None:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
         self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
         nodes = {line.uuid: line for line in lines}
-        cut_off: set[str | None] = set()
+        cut_off = _beside_holes(nodes, lost)
         for line in nodes.values():
             if line.kind in ("user", "assistant") and _notes_cut_off(line):
                 cut_off.add(_answer_above(line, nodes))
@@ -434,7 +438,7 @@ class Turns:
                 for number, call_id in enumerate(line.answered):
                     named = self._answers.setdefault((line.agent, call_id or ""), [])
                     named.append(LoggedResult(line, number))
-        arguments = _WrittenArguments(nodes.values(), sent or {})
+        arguments = _WrittenArguments(nodes.values(), sent)
         self._turns = {
             line.uuid: turn
             for lines_of_response in responses.values()
@@ -534,6 +538,45 @@ def _notes_cut_off(line: SessionLine) -> bool:
         return line.is_meta and any(text.startswith(CUT_OFF) for text in texts)
     notes = (text.endswith(_INCOMPLETE) or _OVER_LIMIT.search(text) for text in texts)
     return not line.is_answer and any(notes)
+
+
+def _beside_holes(nodes: Mapping[str, SessionLine], lost: Sequence[int]) -> set[str | None]:
+    """Returns the uuids of the lines of answers that may lack a block, before or after them.
+
+    An answer to the result of a lost call is one of them: it would answer what came before.
+    """
+    found: set[str | None] = set()
+    asked: set[str | None] = {None}
+    above: dict[tuple[str, str], tuple[SessionLine | None, SessionLine]] = {}  # answer, last line
+    lacks_call: set[tuple[str, str]] = set()
+    for line in nodes.values():
+        answer, last = above.get(line.group, (None, line))
+        before = nodes.get(line.parent or "", last)
+        is_hole = before.kind == "hole" and before.parent is not None
+        if is_hole and not (answer is not None and _are_calls(answer, line)):
+            is_unasked = not asked.issuperset(line.answered)
+            lacks_call |= {line.group} if is_unasked or line.is_answer else set()
+            follows = answer is not None and before.parent == answer.uuid
+            if answer is not None and (is_unasked or (follows and not _has_ended(answer))):
+                found.add(answer.uuid)
+        if line.is_answer:
+            found |= {line.uuid} if line.group in lacks_call else set()
+            lacks_call.discard(line.group)
+            asked.update(name_or_none(block.get("id")) for block in line.blocks)
+        above[line.group] = (line if line.is_answer else answer, line)
+    answers = {line.at: line for line in nodes.values() if line.is_answer}
+    ahead = (answers.get(at - 1) for at in lost)
+    return found | {line.uuid for line in ahead if line is not None and not _has_ended(line)}
+
+
+def _are_calls(first: SessionLine, second: SessionLine) -> bool:
+    """Returns whether two lines are calls of one response; between them only a call can be lost."""
+    kinds = {as_str(block.get("type")) for line in (first, second) for block in line.blocks}
+    return second.is_answer and first.response == second.response and kinds == {"tool_use"}
+
+
+def _has_ended(answer: SessionLine) -> bool:
+    return as_str(answer.value, "message", "stop_reason") == "end_turn"
 
 
 def _continues_unfinished(above: SessionLine | None, line: SessionLine) -> bool:

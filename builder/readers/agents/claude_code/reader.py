@@ -78,6 +78,7 @@ from builder.readers.agents.claude_code.tree import (
     find_prompt,
     prompts_of_calls,
     with_histories,
+    with_holes,
 )
 from builder.readers.api.anthropic import read_parts
 from builder.readers.homes import Home
@@ -515,7 +516,7 @@ class _Log:
     left_out  keys of turns that are in no request
     copied    keys of turns that are targets in the file of another session
     inherited uuids of the lines of another session that a fork continues
-    lost      the position of the first line that cannot be read
+    lost      the positions of the lines that cannot be read
     """
 
     source: Source
@@ -528,16 +529,17 @@ class _Log:
     left_out: set[str] = field(default_factory=set)
     copied: set[str] = field(default_factory=set)
     inherited: set[str] = field(default_factory=set)
-    lost: int | None = None
+    lost: list[int] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
 
     def read(self) -> Iterator[Problem]:
         """Reads all lines; yields a problem for each invalid one."""
         for at, item in enumerate(_records(self.source)):
             if isinstance(item, Problem):
-                self.lost = at if self.lost is None else self.lost
+                self.lost.append(at)
                 yield item
             elif not isinstance(item.value, dict):
+                self.lost.append(at)
                 yield not_object(item)
             else:
                 self._add(at, item.where, item.value)
@@ -565,11 +567,13 @@ class _Log:
         """Yields the conversations of all branches."""
         forks = [item for item in self.aside if item["type"] == FORK]
         self.nodes, self.inherited, shared = with_histories(self.source, self.nodes, forks)
+        self.nodes = with_holes(self.nodes, self.lost)
         self.used |= self.inherited
+        self.used |= {uuid for uuid, line in self.nodes.items() if line.kind == "hole"}
         texts = replacement_texts(item for item in self.aside if item["type"] == REPLACEMENTS)
         self.nodes = {uuid: with_replacements(line, texts) for uuid, line in self.nodes.items()}
         requests = Requests(self.aside)
-        turns = Turns(self.nodes.values(), requests.arguments)
+        turns = Turns(self.nodes.values(), requests.arguments, self.lost)
         lines = list(self.nodes.values())
         renders = any(line.kind == "attachment" and "rendered" in line.value for line in lines)
         copied = copied_answers(self.source, lines)
@@ -604,7 +608,7 @@ class _Log:
             turns,
             renders=renders,
             prompt=prompt,
-            orphans=self._orphans(first),
+            unsummarised=after_lost_summaries(self.nodes),
             unknown=self._unknown(lines),
         )
         kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
@@ -632,23 +636,6 @@ class _Log:
                 why = "the user interrupted the answer" if code == "aborted" else "no result"
                 problem = Problem(code, turn.lines[-1].where, why, records=0)
                 yield self._conversation(info, ended, {}, 0, problem)
-
-    def _orphans(self, first: SessionLine | None) -> set[str]:
-        """Returns the uuids of the lines with a parent, or a summary above, that the file lacks.
-
-        Lines of a stream name no parent: there, those after a lost line. Except the prompt of a
-        sub-agent, `first`, which follows a call in the file of its parent.
-        """
-        begins = None
-        if first is not None and first.agent and not first.is_answer:
-            is_fork = first.parent != first.value.get("parentUuid")  # see `with_histories`
-            begins = None if is_fork else first.uuid
-        return after_lost_summaries(self.nodes) | {
-            line.uuid
-            for line in self.nodes.values()
-            if (line.parent and line.parent not in self.nodes and line.uuid != begins)
-            or (self.lost is not None and line.at > self.lost and "parentUuid" not in line.value)
-        }
 
     def _unknown(self, branch: Iterable[SessionLine]) -> int | None:
         """Returns the position of the first line of unknown type outside of the tree."""

@@ -633,15 +633,15 @@ def assemble(
     *,
     renders: bool,
     prompt: str | None,
-    orphans: Collection[str] = (),
+    unsummarised: Collection[str] = (),
     unknown: int | None = None,
 ) -> Assembly:
     """Returns the messages of a branch.
 
     `renders`: the log contains the text of attachments as sent. `prompt`: the user message before
-    the first line if the branch lacks it (`parent_prompt`). `orphans`: uuids of lines with a parent
-    that the log lacks: what was sent before them is not known. `unknown`: the position in the file
-    of the first line of an unknown type with a message whose place in the tree is not known.
+    the first line if the branch lacks it (`parent_prompt`). `unsummarised`: uuids of the
+    lines after a compaction whose summary the log lacks. `unknown`: the position in the file of the
+    first line of an unknown type with a message whose place in the tree is not known.
     """
     builder = _Builder(lines, turns, renders)
     if prompt:
@@ -652,9 +652,9 @@ def assemble(
         if unknown is not None and line.at > unknown:
             builder.assembly.unknown = len(builder.assembly.messages)
             unknown = None
-        if line.uuid in orphans or _clears_results(line):
+        if line.kind == "hole" or line.uuid in unsummarised or _clears_results(line):
             builder.lose_history()
-        if line.kind in ("user", "attachment", "unknown"):
+        if line.kind in ("user", "attachment", "unknown", "hole"):
             run.append(line)
         elif line.kind == "assistant":
             if line.is_answer and builder.has(line):
@@ -725,8 +725,10 @@ class _Builder:
         answers: Sequence[LoggedResult] = ()
         if turn is not None:
             answers = self._answers[turn.key]
-            stopped = _interrupted(run)
-            if not answers and (stopped or (turn.calls and not last)):
+            hole = next((at for at, line in enumerate(run) if line.kind == "hole"), None)
+            stopped = _interrupted(run[:hole])
+            is_unanswered = bool(turn.calls) and not last and hole is None
+            if not answers and (stopped or is_unanswered):
                 self._leave_out(turn, "aborted" if stopped else "unanswered")
         user: list[list[Json]] = [[answer.block for answer in answers]] if answers else []
         system: list[str] = []

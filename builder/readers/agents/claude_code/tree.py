@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import PurePosixPath
 
 from builder.conversation import Json
@@ -99,9 +100,7 @@ class _Tree:
 
         New lines below the anchor are attached to the last kept line.
         """
-        metadata = as_dict(boundary.value.get("compactMetadata"))
-        messages = as_dict(metadata.get("preservedMessages"))
-        segment = as_dict(metadata.get("preservedSegment"))
+        messages, segment = _preserved(boundary)
         anchor = as_str(messages.get("anchorUuid")) or as_str(segment.get("anchorUuid"))
         kept = self._kept(messages, segment)
         self.kept[boundary.uuid] = kept
@@ -217,9 +216,54 @@ class _Tree:
                 yield self.nodes[one]
 
 
+def _preserved(boundary: SessionLine) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Returns what a compaction kept: the lines that it lists, and the first and last line."""
+    metadata = as_dict(boundary.value.get("compactMetadata"))
+    return as_dict(metadata.get("preservedMessages")), as_dict(metadata.get("preservedSegment"))
+
+
+def _kept_names(line: SessionLine) -> list[str]:
+    """Returns the uuids that a line names as kept by a compaction."""
+    if line.kind != "boundary":
+        return []
+    messages, segment = _preserved(line)
+    named = [*as_list(messages.get("uuids")), segment.get("headUuid"), segment.get("tailUuid")]
+    return [as_str(uuid) for uuid in named]
+
+
+def with_holes(nodes: Mapping[str, SessionLine], lost: Sequence[int]) -> dict[str, SessionLine]:
+    """Returns the lines with a line of the kind "hole" for each parent that the file lacks.
+
+    It continues the last line of its group before the first line that names it. In a stream, whose
+    lines name no parent, it stands for the lines that cannot be read, at the positions `lost`.
+    """
+    whole: dict[str, SessionLine] = {}
+    last: dict[tuple[str, str], SessionLine] = {}
+    for uuid, line in nodes.items():
+        before = last.get(line.group)
+        named = [line.parent, *_kept_names(line)]
+        if line.parent is None and "parentUuid" not in line.value:
+            start = -1 if before is None else before.at
+            named = [f"#{line.at} lost"] if any(start < at < line.at for at in lost) else []
+        for name in named:
+            if name and name not in nodes and name not in whole:
+                above = None if before is None or line.is_summary else before.uuid
+                whole[name] = replace(
+                    line, kind="hole", uuid=name, parent=above, is_answer=False, value={}
+                )
+        whole[uuid] = last[line.group] = line
+    return whole
+
+
 def after_lost_summaries(nodes: Mapping[str, SessionLine]) -> set[str]:
-    """Returns the uuids of the first lines after each compaction whose summary the log lacks."""
-    summarised = {line.parent for line in nodes.values() if line.is_summary}
+    """Returns the uuids of lines after a compaction of which the log lacks a part.
+
+    They are the first lines after each one without its summary, and all lines after a summary
+    whose boundary is lost: it says what the compaction kept.
+    """
+    summarised = {line.parent or "" for line in nodes.values() if line.is_summary}
+    holes = (nodes[uuid].at for uuid in summarised if uuid in nodes and nodes[uuid].kind == "hole")
+    lost = min(holes, default=inf)
     follows: dict[str, int] = {}  # uuid of a line → position of the compaction that replaced it
     for line in nodes.values():
         if line.kind == "boundary" and line.uuid not in summarised:
@@ -229,7 +273,8 @@ def after_lost_summaries(nodes: Mapping[str, SessionLine]) -> set[str]:
     return {
         line.uuid
         for line in nodes.values()
-        if line.kind != "boundary" and line.at > follows.get(line.parent or "", line.at)
+        if line.at > lost
+        or (line.kind != "boundary" and line.at > follows.get(line.parent or "", line.at))
     }
 
 
@@ -246,7 +291,8 @@ def _parents(nodes: Mapping[str, SessionLine]) -> dict[str, str | None]:
     A line with a parent outside the file follows the last line of its group. So does every line of
     a group without any parents in the file (logs without uuids).
     """
-    linked = {line.group for line in nodes.values() if line.parent in nodes}
+    written = [line for line in nodes.values() if line.kind != "hole"]
+    linked = {line.group for line in written if line.parent in nodes}
     last: dict[tuple[str, str], str] = {}
     parents: dict[str, str | None] = {}
     for uuid, line in nodes.items():
@@ -256,7 +302,8 @@ def _parents(nodes: Mapping[str, SessionLine]) -> dict[str, str | None]:
             parents[uuid] = None
         elif line.is_summary:
             begins = above or nodes.get(before or "")
-            parents[uuid] = begins.uuid if begins and begins.kind == "boundary" else None
+            is_start = begins is not None and begins.kind in ("boundary", "hole")
+            parents[uuid] = begins.uuid if begins is not None and is_start else None
         elif above is not None and above.agent == line.agent:
             parents[uuid] = above.uuid
         elif above is not None and line.agent:

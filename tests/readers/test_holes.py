@@ -1,0 +1,246 @@
+"""A line that is missing or broken is a hole: what stands around it is not joined.
+
+Each line of each golden case of an agent's log is removed or cut in half. Then
+
+- counts add up, and nothing is ignored, or said to be rewound, that was not before,
+- no answer is trained that the whole log does not train,
+- an answer whose context changed lacks `history`, and its context has all calls before the hole, or
+  nothing from there; no result is in it that the whole log does not have.
+
+Where no later line names the missing one, a removed line leaves no trace: there only the counts
+hold.
+"""
+
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+from support.logs.cases import case_sources
+from support.places import CASES
+
+from builder.conversation import (
+    Conversation,
+    Ignored,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers import readers
+from builder.sources.source import Source
+from builder.testing import read_counted
+
+AGENTS = sorted(name for name, reader in readers().items() if reader.is_agent)
+LINKED = ("claude-code", "pi", "qwen-code")
+"""Formats whose lines name the line before them: a removed line is missed."""
+HOLED = ("lost-lines", "lost-parents", "hole")
+"""Cases that have holes."""
+FEW = 4
+"""How many lines of a file are tried in the quick tier."""
+LONG = 200
+OPTIONS = NormalizeOptions(untrained_turns="weight", reasoning="keep", harness="drop")
+MARKS = {"history", "unknown_part", "encrypted_context"}
+HONEST = {"orphan_result", "attachment"}
+"""Codes of records that cannot be shown without the lost one."""
+HIDDEN = {
+    "claude-code/compaction-kept",  # the lost boundary names what was kept
+    "claude-code/replaced-results",  # the lost line has what was sent in place of a result
+    "claude-code/results",  # the lost line has the call, and only its result says so
+    "claude-code/rewind",  # the lost prompt began the branch that was kept
+}
+"""Cases in which the log without the line does not show what the laws ask for."""
+KNOWN = {}
+"""Readers that break a law, and why."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained answer, the turns before it (role, text, calls, results), and what it lacks."""
+
+    answer: tuple
+    before: tuple
+    missing: frozenset
+
+
+def trained(events):
+    """Yields the trained answers of a build's samples."""
+    for event in events:
+        found = normalise(event, OPTIONS) if isinstance(event, Conversation) else None
+        if found is None or found.dialogue is None:
+            continue
+        contexts = iter(found.contexts)
+        before = []
+        for turn in found.dialogue.turns:
+            calls = tuple((call.name, call.text) for call in turn.calls)
+            this = (turn.role, turn.content, turn.reasoning, calls, turn.responses)
+            if turn.role == "assistant":
+                context = next(contexts)
+                if turn.trained:
+                    yield Trained(this, tuple(before), frozenset(context.missing))
+            if turn.role != "system":
+                before.append(this)
+
+
+def answers(events):
+    """Yields the answers that a reader says are whole, whatever becomes of them."""
+    for event in events:
+        if isinstance(event, Conversation) and not event.problems:
+            for message in event.messages:
+                if message.role == "assistant":
+                    asked = Message("user", (Text("?"),))
+                    made = [part for part in message.parts if isinstance(part, ToolCall)]
+                    results = tuple(ToolResult((Text("."),), call.id) for call in made)
+                    alone = (asked, message, Message("tool", results), *([message] if made else []))
+                    yield from (one.answer for one in trained([replace(event, messages=alone)]))
+
+
+def rewound(events):
+    return {
+        repr([part for part in message.parts if not isinstance(part, Unparsed)])
+        for event in events
+        if isinstance(event, Conversation) and any(p.code == "rewound" for p in event.problems)
+        for message in event.messages
+        if message.role == "assistant"
+    }
+
+
+def ignored(events):
+    counts = Counter()
+    for event in events:
+        if isinstance(event, Ignored) and event.code not in HONEST:
+            counts[event.code] += event.records
+    return counts
+
+
+def calls(turns):
+    return Counter(call for turn in turns for call in turn[3])
+
+
+def shape(turns):
+    return [(*turn[:4], len(turn[4])) for turn in turns]
+
+
+def invents(before, whole, lost):
+    """Returns whether another result stands in the place of one that the lost line had."""
+    return shape(before) == shape(whole) and any(
+        text != other and json.dumps(other)[1:-1] in lost
+        for turn, old in zip(before, whole, strict=True)
+        for text, other in zip(turn[4], old[4], strict=True)
+    )
+
+
+def broken_laws(whole, holed, lost, is_seen):
+    """Yields the laws that the events of a log with a hole break.
+
+    `lost`: the text of the lost line. `is_seen`: the log shows that a line is missing.
+    """
+    more = ignored(holed) - ignored(whole)
+    if more and "assistant" not in lost:  # else its prompt has no answer any more
+        yield f"ignored: {dict(more)}"
+    if rewound(holed) - rewound(whole):
+        yield "rewound"
+    known, whole_answers = {}, set(answers(whole))
+    for one in trained(whole):
+        known.setdefault(one.answer, []).append(one)
+    for one in trained(holed):
+        if not is_seen:
+            break
+        if one.answer not in known:
+            if one.answer not in whole_answers or not one.missing & MARKS:
+                yield f"trained: {one.answer}"
+            continue
+        wholes = [other.before for other in known[one.answer]]
+        if all(invents(one.before, whole, lost) for whole in wholes):
+            yield f"result: {one.answer}"
+        if any(shape(one.before) == shape(whole) for whole in wholes):
+            continue
+        if not one.missing & MARKS:
+            yield f"not marked: {one.answer}"
+        if all(joins(one.before, whole, lost) for whole in wholes):
+            yield f"joined: {one.answer}"
+
+
+def joins(before, whole, lost):
+    """Returns whether turns lack a call between turns that the whole log has around it."""
+    gone = calls(whole) - calls(before)
+    at = next(
+        (n for n, turn in enumerate(whole) if any(c in gone and c[0] not in lost for c in turn[3])),
+        0,
+    )
+    return any(turn in before for turn in whole[:at])
+
+
+def logs(name, scratch):
+    """Yields the golden cases of a reader that are lines: (case, lines)."""
+    for case in sorted(path.parent for path in (CASES / name).glob("*/input")):
+        for source in case_sources(case, scratch / case.name):
+            if (
+                f"{name}/{case.name}" not in HIDDEN
+                and case.name not in HOLED
+                and not source.members
+                and source.peek.kind == "jsonl"
+            ):
+                lines = b"".join(source.raw()).splitlines()
+                if 2 < len(lines) < LONG:
+                    yield f"{case.name}/{source.name}", lines
+
+
+def is_named(lines, at):
+    """Returns whether another line names the one at a position."""
+    try:
+        value = loads(lines[at])
+    except JsonFault:  # several values in a line
+        return False
+    name = json.dumps(value.get("uuid") or value.get("id") or "").encode()
+    return any(name in line for number, line in enumerate(lines) if number != at)
+
+
+def broken_by(name, where, lines, picked):
+    """Yields the laws that holes in the picked lines break."""
+    reader = readers()[name]
+    plain = Source("log.jsonl", data=b"\n".join(lines) + b"\n")
+    if reader.recognise(plain) is None:
+        return
+    whole = read_counted(reader, plain)
+    if any(isinstance(event, Problem) for event in whole):
+        return
+    for at in picked:
+        half = lines[at][: max(len(lines[at]) // 2, 1)]
+        for how, new in (("cut", [half]), ("removed", [])):
+            data = b"\n".join([*lines[:at], *new, *lines[at + 1 :]]) + b"\n"
+            holed = read_counted(reader, Source("log.jsonl", data=data))
+            lost = lines[at].decode("utf-8", "replace")
+            is_seen = how == "cut" or (name in LINKED and is_named(lines, at))
+            for law in broken_laws(whole, holed, lost, is_seen):
+                yield f"{where}, line {at + 1} {how}: {law}"
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_hole_joins_nothing(name, tmp_path):
+    pick = random.Random(name)
+    found = [
+        law
+        for where, lines in logs(name, tmp_path)
+        for law in broken_by(
+            name, where, lines, pick.sample(range(len(lines)), min(FEW, len(lines)))
+        )
+    ]
+    assert not found or name in KNOWN, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGENTS)
+def test_no_hole_joins_anything(name, tmp_path):
+    found = [
+        law
+        for where, lines in logs(name, tmp_path)
+        for law in broken_by(name, where, lines, range(len(lines)))
+    ]
+    assert bool(found) == (name in KNOWN), "\n".join(found)
