@@ -29,9 +29,9 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
+from builder.jsonio import JsonFault, loads
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import readers
 from builder.sources.source import Source

@@ -556,9 +556,8 @@ def _beside_holes(nodes: Mapping[str, SessionLine], lost: Sequence[int]) -> set[
         if is_hole and not (answer is not None and _are_calls(answer, line)):
             is_unasked = not asked.issuperset(line.answered)
             lacks_call |= {line.group} if is_unasked or line.is_answer else set()
-            follows = answer is not None and before.parent == answer.uuid
-            if answer is not None and (is_unasked or (follows and not _has_ended(answer))):
-                found.add(answer.uuid)
+            if answer is not None and not _has_ended(answer):
+                found |= {answer.uuid} if is_unasked or before.parent == answer.uuid else set()
         if line.is_answer:
             found |= {line.uuid} if line.group in lacks_call else set()
             lacks_call.discard(line.group)
