@@ -89,6 +89,13 @@ class Unparsed:
     code: str
 
 
+LOST_RECORD = Unparsed("", "lost_record")
+"""In a message of the user: the log lacks records here, so that answers after it lack `history`.
+
+An answer to a result whose call is lost ends the sample: it would answer what came before.
+"""
+
+
 Content: TypeAlias = Text | Data | Media | Unparsed
 """A part of a user message or of a tool result."""
 

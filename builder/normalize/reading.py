@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from builder.conversation import (
+    LOST_RECORD,
     Content,
     Context,
     Conversation,
@@ -97,6 +98,8 @@ class _DraftReader:
         self.results: list[ToolResult] = []
         """Results for that block that are not yet attached to it."""
         self.hidden: set[str] = set()
+        self.has_lost = False
+        """Whether records are lost since the last message of the user or the model."""
         self.moved: set[int] = set()
         """Ids of the blocks of the user that results went past."""
 
@@ -119,10 +122,18 @@ class _DraftReader:
                 self._results(message)
                 self._user(message)
             case "assistant":
+                follows = self.asked == len(self.blocks) - 1 and not self.results
+                if self.has_lost and follows and not self.blocks[-1].results:
+                    self._end()
                 self._assistant(message)
             case role:
                 return Problem("unknown_role", "message", f"role {role[:40]!r}", records=0)
         self.follows_answer = message.role == "assistant"
+        if LOST_RECORD in message.parts:
+            self.has_lost = True
+            self.hidden.add("history")
+        elif message.role in ("user", "assistant"):
+            self.has_lost = False
         self.counts.update(map(unknown_key, message.unknown))
         if media:
             self.hidden.add("media")  # later turns saw something that a sample cannot show
@@ -166,9 +177,15 @@ class _DraftReader:
             if not any(block.calls for block in self._answer()):
                 self.counts["orphan_result"] += 1
                 self.hidden.add("history")  # later turns saw a result that a sample cannot show
+                if self.has_lost:  # its call is lost: what answers it would answer what is before
+                    self._end()
             else:
                 self.results.append(result)
                 self._count_moved()
+
+    def _end(self) -> None:
+        """Ends the sample here, at records that the log lacks."""
+        self.blocks.append(Block("user", fault=LOST_RECORD.code))
 
     def _count_moved(self) -> None:
         for block in self.blocks if self.asked is None else self.blocks[self.asked + 1 :]:
@@ -208,6 +225,8 @@ class _DraftReader:
             self.counts["harness_text"] += len(harness)
         elif not texts and not any(isinstance(part, ToolResult) for part in message.parts):
             kinds = [part.text for part in message.parts if isinstance(part, Unparsed)]
+            if LOST_RECORD in message.parts:
+                return
             if not kinds:
                 self.counts["empty_user"] += 1
             elif not self._follows_results():

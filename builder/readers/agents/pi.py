@@ -32,7 +32,7 @@ from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import with_session_keys
-from builder.readers.toolkit.history import Links, supply_results
+from builder.readers.toolkit.history import Links, lost_message, supply_results
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -645,6 +645,7 @@ _MISSING = frozenset({"system", "tools"})
 _IN_CONTEXT = frozenset({
     "message", "compaction", "branch_summary", "custom_message", "context_edit",
 })  # fmt: skip
+_HOLE = "hole"
 _SETTINGS = frozenset({
     "model_change", "thinking_level_change", "label", "session_info", "custom", "usage",
     *SETTINGS,
@@ -674,6 +675,7 @@ def read(source: Source) -> Iterator[Event]:
     session = _Session(stem or "session", source.name)
     for record in objects(source.json_lines(), "an entry that is "):
         if isinstance(record, Problem):
+            session.lose()
             yield record
             continue
         where, entry = record
@@ -707,6 +709,7 @@ class _Session:
     prompt   that of a sub-agent, if its beginning has it
     injects  ids of entries after rules that the log does not show
     snapshots  by the id of a message that may be written again: its last entry
+    holes    stand for the entries that others name as their parents and that the file lacks
     """
 
     def __init__(self, name: str, scope: str) -> None:
@@ -724,12 +727,21 @@ class _Session:
         self.injects: set[str] = set()
         self.answered, self.snapshots = False, dict[str, str]()
         self.moved = frozenset[str]()
+        self.holes: dict[str, Node] = {}
+        self.lost = set[Json]()  # indexes of the lines that cannot be read
+
+    def lose(self) -> None:
+        """Notes that a line cannot be read. Later ones name it, except in version 1."""
+        self.lost.add(len(self.places))
+        self.places.append(None)
 
     def add(self, where: str, entry: Entry) -> Iterator[Problem]:
         """Adds the next entry; yields a Problem if another entry has its id."""
         last = next(reversed(self.nodes), None)
         name = name_or_none(entry.get("id")) or f"#{len(self.places)}"
         parent = name_or_none(entry.get("parentId")) if "parentId" in entry else last
+        if len(self.places) - 1 in self.lost and "parentId" not in entry:
+            parent = f"#{len(self.places)} lost"
         if name in self.nodes:
             self.places.append(None)
             if entry == self.nodes[name].entry:
@@ -766,6 +778,11 @@ class _Session:
     def events(self) -> Iterator[Event]:
         """Yields the conversations, and the events of entries that none of them counts."""
         links = Links({name: node.parent for name, node in self.nodes.items()})
+        for node in self.nodes.values():
+            if node.parent is not None and node.parent in links.holes:
+                hole = replace(node, id=node.parent, entry={"type": _HOLE})
+                self.holes.setdefault(hole.id, hole)
+        self.emitted |= links.holes
         current = next(reversed(self.nodes), None)
         if current is not None:
             yield from self._path(links.path(current))
@@ -781,7 +798,7 @@ class _Session:
 
     def _path(self, names: Sequence[str], *, abandoned: bool = False) -> Iterator[Conversation]:
         """Yields the segments with new entries of a path to a leaf; `abandoned`: not current."""
-        logged = [self.nodes[name] for name in names]
+        logged = [self.nodes.get(name) or self.holes[name] for name in names]
         path, self.moved = in_order(logged)  # prompts behind what did not see them
         self.moved |= {node.id for node in path if _is_unlike_log(node.entry)}
         starts = (at for at, node in enumerate(path) if at and _begins_context(node.entry))
@@ -793,7 +810,8 @@ class _Session:
             if abandoned:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
             lost = as_str(segment[0].entry.get("firstKeptEntryId"))
-            is_cut = lost not in {"", *self.nodes} if start else logged[0].parent is not None
+            index = segment[0].entry.get("firstKeptEntryIndex")
+            is_cut = start > 0 and (lost not in {"", *self.nodes} or index in self.lost)
             for stretch in find_stretches(segment):
                 yield from self._stretch(stretch, problems, abandoned=abandoned, is_cut=is_cut)
 
@@ -829,13 +847,12 @@ class _Session:
                     held.append(patch)
                 continue
             message = self._message(node, stretch, changes)
-            if node.id in self.unknown:
-                message = unknown_message(node.role or node.entry.get("type"))
             if message is None or not message.parts:
                 continue
             if message.role != "tool":  # a patch among results is sent after them
                 messages, held = [*messages, *held], []
-            missing |= {"history"} if node.id in self.moved else frozenset()
+            is_other = node.id in self.moved or node.id in self.holes
+            missing |= {"history"} if is_other else frozenset()
             model = name_or_none(as_dict(node.entry.get("message")).get("model")) or model
             if node.is_aborted:
                 changes["aborted_turn"] += 1
@@ -871,6 +888,10 @@ class _Session:
 
     def _message(self, node: Node, stretch: _PathStretch, changes: Counter[str]) -> Message | None:
         """Returns the message of an entry as the stretch has it; counts one that was taken out."""
+        if node.id in self.holes:
+            return lost_message()
+        if node.id in self.unknown:
+            return unknown_message(node.role or node.entry.get("type"))
         if node.id not in stretch.edits or node.is_aborted:
             return _entry_message(node.entry, node.id)
         changes["context_edited"] += 1

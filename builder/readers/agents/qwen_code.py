@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    LOST_RECORD,
     REPEAT,
     Context,
     Conversation,
@@ -36,7 +37,7 @@ from builder.readers.api.gemini import content_messages
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import CallKeys, mark_repeats, without_key
-from builder.readers.toolkit.history import Links, supply_results
+from builder.readers.toolkit.history import Links, lost_message, supply_results
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import objects
@@ -127,6 +128,21 @@ class _Segment:
             lacking = context if message.role == "assistant" else None
             self.messages.append(replace(message, turn=name, context=lacking))
 
+    def lose(self, *, in_agent: bool) -> None:
+        """Notes that records are missing here; `in_agent`: an answer may have several."""
+        if in_agent and self.answer is not None:
+            self.cut()
+        self.hidden.add("history")
+        self.messages.append(lost_message())
+        self.answer = None
+
+    def cut(self) -> None:
+        """Marks the last message, if it is an answer, as cut off."""
+        before = self.messages[-1] if self.messages else None
+        if before is not None and before.role == "assistant":
+            cut = Unparsed("", "truncated_answer")
+            self.messages[-1] = replace(before, parts=(*before.parts, cut))
+
     def mark_kept(self, before: _Segment) -> None:
         """Marks the messages that a compression kept: its summary, and earlier answers."""
         if self.messages and self.messages[0].role == "user":
@@ -195,33 +211,40 @@ def _code(item: dict[str, Json]) -> str:
 def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
     counts: Counter[str] = Counter()
     last = {as_str(entry.item.get("sessionId")): uuid for uuid, entry in entries.items()}
-    links = Links({uuid: entry.parent for uuid, entry in entries.items()})
+    links = _links(entries)
     paths = [links.path(leaf) for leaf in last.values()]
     inner = {uuid for path in paths for uuid in path[:-1]}
     covered: set[str] = set()
-    broken = False
     for path in paths:
         if path[-1] in inner:  # the session was continued under another id
             continue
-        broken = broken or entries[path[0]].parent is not None
         covered.update(path)
         for segment in _segments(entries, path):
             yield from _emit(entries, segment, counts)
     for leaf in links.leaves:
         if leaf in covered:
             continue
-        own = links.path(leaf, until=covered)
-        # If a session has lost its beginning, the records before the gap were not abandoned.
-        abandoned = entries[own[0]].parent in covered or not broken
+        own = [uuid for uuid in links.path(leaf, until=covered) if uuid in entries]
         covered.update(own)
         if not any(entries[uuid].item.get("type") == "assistant" for uuid in own):
             continue
         for segment in _segments(entries, links.path(leaf)):
             if any(uuid in own for uuid in segment.uuids):
-                if abandoned:
-                    detail = "the session went on from an earlier message"
-                    segment.problems += (Problem("rewound", entries[leaf].where, detail, 0),)
+                detail = "the session went on from an earlier message"
+                segment.problems += (Problem("rewound", entries[leaf].where, detail, 0),)
                 yield from _emit(entries, segment, counts)
+
+
+def _links(entries: dict[str, _Entry]) -> Links[str]:
+    """Returns the tree; the first record of another session in the file is no record's child."""
+    parents: dict[str, str | None] = {}
+    session: Json = None
+    for uuid, entry in entries.items():
+        is_other = session is not None and session != entry.item.get("sessionId")
+        lost = is_other and entry.parent not in entries
+        parents[uuid] = None if lost else entry.parent
+        session = entry.item.get("sessionId")
+    return Links(parents)
 
 
 def _emit(
@@ -251,16 +274,19 @@ def _emit(
 
 def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
     """Returns the path as the model saw it: one segment, and one more for each compression."""
-    root = entries[path[0]]  # a fork copies it into its own file and session
-    segments = [_Segment(CallKeys(path[0]))]
-    if root.parent is not None:
+    root = next(uuid for uuid in path if uuid in entries)
+    segments = [_Segment(CallKeys(root))]  # a fork copies the root into its own file and session
+    if entries[root].parent is not None:
         segments[0].hidden.add("history")  # the record before the first is not in the file
     for uuid in path:
+        if uuid not in entries:
+            segments[-1].lose(in_agent=bool(entries[root].item.get("isSidechain")))
+            continue
         entry = entries[uuid]
         item = entry.item
         history = as_dict(item.get("systemPayload")).get("compressedHistory")
         if item.get("subtype") == "chat_compression" and history:
-            segments.append(_Segment(CallKeys(path[0]), [uuid]))
+            segments.append(_Segment(CallKeys(root), [uuid]))
             if not isinstance(history, list):
                 segments[-1].hidden.add("history")
             for content in as_list(history):
@@ -304,7 +330,14 @@ def _message(segment: _Segment, uuid: str, entry: _Entry, response: str | None) 
         added = [_by_program(message) for message in added]
     else:
         added = [replace(one, parts=tuple(map(_marked, one.parts))) for one in added]
+    follows_lost = start > 0 and LOST_RECORD in segment.messages[start - 1].parts
     segment.messages[start:] = added
+    if kind == "assistant" and follows_lost and _is_begun(entry):
+        segment.cut()  # the record with its beginning is lost
+
+
+def _is_begun(entry: _Entry) -> bool:
+    return bool(entry.item.get("isSidechain")) and "usageMetadata" not in entry.item
 
 
 def _answer_of(segment: _Segment, uuid: str, entry: _Entry) -> str:
@@ -316,13 +349,10 @@ def _answer_of(segment: _Segment, uuid: str, entry: _Entry) -> str:
     """
     if segment.answer is None:
         return uuid
-    if entry.item.get("isSidechain") and "usageMetadata" not in entry.item:
+    if _is_begun(entry):
         return segment.answer
     segment.hidden.add("history")
-    before = segment.messages[-1] if segment.messages else None
-    if before is not None and before.role == "assistant":
-        cut = Unparsed("", "truncated_answer")
-        segment.messages[-1] = replace(before, parts=(*before.parts, cut))
+    segment.cut()
     return uuid
 
 

@@ -22,6 +22,7 @@ from itertools import chain, pairwise
 from typing import Generic, TypeVar
 
 from builder.conversation import (
+    LOST_RECORD,
     REPEAT,
     Context,
     Conversation,
@@ -60,15 +61,25 @@ def upwards(
 class Links(Generic[K]):
     """The tree of records by the ids of their parents.
 
-    parents  by the id of each record, in the order of the log; an id that is no record's, and None,
-             are no parents
+    An id that is no record's is a hole: records that the log lacks. It continues the record before
+    the first one that names it, so that nothing there is abandoned, and two branches below it stay
+    branches. Put `lost_message` in its place.
+
+    parents  by the id of each record and hole, in the order of the log
+    holes    the ids of the holes
     leaves   the ids that are no record's parent; a cycle has none
     """
 
     def __init__(self, parents: Mapping[K, K | None]) -> None:
-        self.parents = {
-            one: parent if parent in parents else None for one, parent in parents.items()
-        }
+        self.parents: dict[K, K | None] = {}
+        self.holes: set[K] = set()
+        before: K | None = None
+        for one, parent in parents.items():
+            if parent is not None and parent not in parents and parent not in self.holes:
+                self.parents[parent] = before
+                self.holes.add(parent)
+            self.parents[one] = parent
+            before = one
         inner = set(self.parents.values())
         self.leaves = [one for one in self.parents if one not in inner]
 
@@ -488,6 +499,11 @@ def _is_text(messages: tuple[Message, ...]) -> bool:
 # -- results that an agent program sends for unanswered calls -------------------------------------
 
 
+def lost_message() -> Message:
+    """Returns a message in the place of records that the log lacks (`LOST_RECORD`)."""
+    return Message("user", (LOST_RECORD,))
+
+
 def supply_results(
     messages: Iterable[Message], result: Callable[[ToolCall], ToolResult | None]
 ) -> tuple[list[Message], int]:
@@ -495,7 +511,8 @@ def supply_results(
 
     For agent programs that answer such calls themselves in later requests. The result of a call is
     expected before the next message of the user or the model. Calls of the last turn stay
-    unanswered if no message follows, and so does one for which `result` returns None.
+    unanswered if no message follows, and so do those before a `lost_message`, which may have had
+    their results, and one for which `result` returns None.
     """
     answered: list[Message] = []
     pending: list[ToolCall] = []
@@ -503,6 +520,8 @@ def supply_results(
     supplied = 0
     for message in messages:
         continues = message.role == "assistant" and turn is not None and message.turn == turn
+        if LOST_RECORD in message.parts:
+            pending = []
         if message.role != "tool" and not continues:
             added = [answer for call in pending if (answer := result(call)) is not None]
             answered += [Message("tool", (answer,)) for answer in added]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from builder.conversation import (
+    LOST_RECORD,
     Content,
     Json,
     Part,
@@ -426,7 +427,7 @@ class Turns:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
         self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
         nodes = {line.uuid: line for line in lines}
-        cut_off = _beside_holes(nodes, lost)
+        cut_off, begun = _beside_holes(nodes, lost)
         for line in nodes.values():
             if line.kind in ("user", "assistant") and _notes_cut_off(line):
                 cut_off.add(_answer_above(line, nodes))
@@ -442,7 +443,7 @@ class Turns:
         self._turns = {
             line.uuid: turn
             for lines_of_response in responses.values()
-            for turn in [_turn(lines_of_response, cut_off, arguments)]
+            for turn in [_turn(lines_of_response, cut_off, begun, arguments)]
             for line in turn.lines
         }
 
@@ -540,12 +541,15 @@ def _notes_cut_off(line: SessionLine) -> bool:
     return not line.is_answer and any(notes)
 
 
-def _beside_holes(nodes: Mapping[str, SessionLine], lost: Sequence[int]) -> set[str | None]:
-    """Returns the uuids of the lines of answers that may lack a block, before or after them.
+def _beside_holes(
+    nodes: Mapping[str, SessionLine], lost: Sequence[int]
+) -> tuple[set[str | None], set[str]]:
+    """Returns the uuids of lines of answers that may lack blocks after them, or before them.
 
-    An answer to the result of a lost call is one of them: it would answer what came before.
+    The latter contain those that answer the result of a lost call.
     """
-    found: set[str | None] = set()
+    ends: set[str | None] = set()
+    begins: set[str] = set()
     asked: set[str | None] = {None}
     above: dict[tuple[str, str], tuple[SessionLine | None, SessionLine]] = {}  # answer, last line
     lacks_call: set[tuple[str, str]] = set()
@@ -557,15 +561,16 @@ def _beside_holes(nodes: Mapping[str, SessionLine], lost: Sequence[int]) -> set[
             is_unasked = not asked.issuperset(line.answered)
             lacks_call |= {line.group} if is_unasked or line.is_answer else set()
             if answer is not None and not _has_ended(answer):
-                found |= {answer.uuid} if is_unasked or before.parent == answer.uuid else set()
+                ends |= {answer.uuid} if is_unasked or before.parent == answer.uuid else set()
         if line.is_answer:
-            found |= {line.uuid} if line.group in lacks_call else set()
+            begins |= {line.uuid} if line.group in lacks_call else set()
             lacks_call.discard(line.group)
             asked.update(name_or_none(block.get("id")) for block in line.blocks)
         above[line.group] = (line if line.is_answer else answer, line)
     answers = {line.at: line for line in nodes.values() if line.is_answer}
     ahead = (answers.get(at - 1) for at in lost)
-    return found | {line.uuid for line in ahead if line is not None and not _has_ended(line)}
+    ends |= {line.uuid for line in ahead if line is not None and not _has_ended(line)}
+    return ends, begins
 
 
 def _are_calls(first: SessionLine, second: SessionLine) -> bool:
@@ -599,11 +604,15 @@ def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | 
 
 
 def _turn(
-    lines: list[SessionLine], cut_off: Collection[str | None], arguments: _WrittenArguments
+    lines: list[SessionLine],
+    cut_off: Collection[str | None],
+    begun: Collection[str],
+    arguments: _WrittenArguments,
 ) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 
-    `cut_off`: uuids of the last lines of answers that were cut off.
+    `cut_off`: uuids of the last lines of answers that were cut off. `begun`: those of lines before
+    which lines are lost.
     """
     blocks: list[dict[str, Json]] = []
     parts: list[Part] = []
@@ -630,7 +639,9 @@ def _turn(
                 calls.append((part.id, line))
     has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else _ENDS)
     was_cut = finish_fault(stop) in ("truncated", "content_filter")
-    if was_cut or not has_end or any(line.uuid in cut_off for line in lines):
+    if any(line.uuid in begun for line in lines):
+        parts.append(LOST_RECORD)
+    elif was_cut or not has_end or any(line.uuid in cut_off for line in lines):
         parts.append(Unparsed("", "truncated_answer"))
     return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated, added)
 
