@@ -777,7 +777,7 @@ class _Session:
 
     def events(self) -> Iterator[Event]:
         """Yields the conversations, and the events of entries that none of them counts."""
-        links = Links({name: node.parent for name, node in self.nodes.items()})
+        links = Links({name: node.parent for name, node in self.nodes.items()}, has_holes=True)
         for node in self.nodes.values():
             if node.parent is not None and node.parent in links.holes:
                 hole = replace(node, id=node.parent, entry={"type": _HOLE})

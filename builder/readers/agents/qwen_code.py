@@ -244,7 +244,7 @@ def _links(entries: dict[str, _Entry]) -> Links[str]:
         lost = is_other and entry.parent not in entries
         parents[uuid] = None if lost else entry.parent
         session = entry.item.get("sessionId")
-    return Links(parents)
+    return Links(parents, has_holes=True)
 
 
 def _emit(

@@ -61,24 +61,24 @@ def upwards(
 class Links(Generic[K]):
     """The tree of records by the ids of their parents.
 
-    An id that is no record's is a hole: records that the log lacks. It continues the record before
-    the first one that names it, so that nothing there is abandoned, and two branches below it stay
-    branches. Put `lost_message` in its place.
-
-    parents  by the id of each record and hole, in the order of the log
-    holes    the ids of the holes
+    parents  by the id of each record, in the order of the log; an id that is no record's, and None,
+             are no parents, except for holes
+    holes    the ids of records that others name and that the log lacks, if `has_holes`: each
+             continues the record before the first that names it, so that nothing there is
+             abandoned and branches stay branches. Put `lost_message` in its place.
     leaves   the ids that are no record's parent; a cycle has none
     """
 
-    def __init__(self, parents: Mapping[K, K | None]) -> None:
+    def __init__(self, parents: Mapping[K, K | None], *, has_holes: bool = False) -> None:
         self.parents: dict[K, K | None] = {}
         self.holes: set[K] = set()
         before: K | None = None
         for one, parent in parents.items():
-            if parent is not None and parent not in parents and parent not in self.holes:
+            is_known = parent in parents or parent in self.holes
+            if has_holes and parent is not None and not is_known:
                 self.parents[parent] = before
                 self.holes.add(parent)
-            self.parents[one] = parent
+            self.parents[one] = parent if is_known or has_holes else None
             before = one
         inner = set(self.parents.values())
         self.leaves = [one for one in self.parents if one not in inner]
