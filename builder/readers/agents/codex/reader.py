@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from builder.conversation import (
+    LOST_RECORD,
     REPEAT,
     Context,
     Conversation,
@@ -281,7 +282,8 @@ class _RolloutTurn:
     def is_prompt(self) -> bool:
         """Returns whether it is a user's message with more than harness text."""
         return self.role == "user" and any(
-            not (isinstance(part, Text) and part.harness) for part in self.parts
+            part != LOST_RECORD and not (isinstance(part, Text) and part.harness)
+            for part in self.parts
         )
 
     @property
@@ -336,17 +338,22 @@ def messages(
     system: str,
     turns: Sequence[_RolloutTurn],
     missing: frozenset[str],
-    unsure: Collection[str | None] = (),
 ) -> tuple[list[Message], int]:
     """Returns the history as messages, and the number of results that Codex supplied itself.
 
     The model's turns are numbered because the log has no ids for them. In later requests, Codex
     answers a call without an output with ABORTED. `missing`: the codes of what the log lacks from
-    the start. `unsure`: ids of the calls whose outputs may be in lines that are lost.
+    the start.
     """
+    lost: set[str | None] = set()  # ids of calls whose outputs may be in lines that are lost
+    calls: set[str | None] = set()
+    for turn in turns:
+        lost |= calls if LOST_RECORD in turn.parts else set()
+        if turn.role == "assistant":
+            calls = {call.id for call in turn.calls} - {result.call_id for result in turn.results}
 
     def aborted(call: ToolCall) -> ToolResult | None:
-        if call.id in unsure:
+        if call.id in lost:
             return None
         return ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
 
@@ -408,7 +415,6 @@ class _Rollout:
         self.abandoned = 0
         self.segment = 0
         self.records = 0
-        self.unsure: set[str | None] = set()
         self._begin()
 
     def _begin(self) -> None:
@@ -472,13 +478,14 @@ class _Rollout:
         self.last = line.where
 
     def lose(self) -> None:
-        """Notes that a line here cannot be read: it may be part of what the model saw."""
+        """Notes that a line here cannot be read: it may be part of what the model saw or wrote."""
+        turn = self.turns[-1] if self.turns else None
+        if turn is not None and turn.role == "assistant" and not self.is_complete:
+            answered = {result.call_id for result in turn.results}
+            is_whole = bool(turn.calls) and all(call.id in answered for call in turn.calls)
+            turn.untrained = turn.untrained or (None if is_whole else "truncated_answer")
         self.open = None
-        at = _last_answer(self.turns)
-        if at is not None:
-            answered = {result.call_id for result in self.turns[at].results}
-            self.unsure |= {call.id for call in self.turns[at].calls} - answered
-        self.turns.append(_RolloutTurn("user", hides={"history"}))
+        self.turns.append(_RolloutTurn("user", [LOST_RECORD], hides={"history"}))
 
     def end(self) -> Iterator[Event]:
         """Yields the last segment, and the lines that are in no conversation."""
@@ -610,6 +617,8 @@ class _Rollout:
         if self.open is None or (self.open.results and not joins):
             is_counted = False if self.counts_answers else None
             self.open = _RolloutTurn("assistant", model=self.model, is_counted=is_counted)
+            if self.turns and LOST_RECORD in self.turns[-1].parts:
+                self.open.untrained = "truncated_answer"  # its beginning may be lost
             self.turns.append(self.open)
         self.open.parts += parts
         if hides is not None:
@@ -718,9 +727,7 @@ class _Rollout:
     def _conversation(self, name: str, problems: tuple[Problem, ...]) -> Conversation:
         self.emitted += 1
         changes = Counter(self.changes)
-        logged, changes["result_supplied"] = messages(
-            self.system, self.turns, self.missing, self.unsure
-        )
+        logged, changes["result_supplied"] = messages(self.system, self.turns, self.missing)
         return Conversation(
             id=name,
             record=span(self.first, self.last),

@@ -414,7 +414,8 @@ class EventLog:
 
         In a resumed session the program answers the calls whose results were not logged.
         """
-        for call_id in agent.pending if agent.has_resumed and self.renders else ():
+        is_known = agent.has_resumed and self.renders and not self.is_damaged
+        for call_id in agent.pending if is_known else ():
             result = ToolResult((Text(_INTERRUPTED),), call_id, is_interrupted=True)
             changes = ("result_supplied",)
             agent.history.append(Message("tool", (result,)), where, None, changes, str(self.number))
