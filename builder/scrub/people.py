@@ -69,19 +69,8 @@ def _is_no_name(word: str) -> bool:
     return is_number or plain in _NO_NAMES or plain.removesuffix("s") in _NO_NAMES
 
 
-MIN_NAME = 3
-"""Minimum characters of a name that is replaced as a word."""
-_AT_ROOT = re.compile(
-    r"(?:\A|[^\w./\\@~$)}\]*-]|(?<=\\)[nrt]|//|\d:)(?:/|%2[Ff])(?:home|Users)(?:/|%2[Ff])\Z"
-    r"|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)\Z"
-)
-"""The end of the text before a name in a path that begins at the root."""
-_OF_USER = re.compile(
-    r"(?:(?:(?<![\w.-])|(?<=\\[nrt]))(?:home|Users)[/\\]{1,4}"
-    r"|[-dlbcps][rwxsStT-]{9}[.+@]?[ \t]+\d+[ \t]+(?:[\w.-]+[ \t]+)?)\Z"
-)
-"""The end of the text before a user's name: a home folder, or the mode and links of a file in
-`ls -l`, and its owner before its group."""
+_AT_ROOT = re.compile(TABLES["at_root"])
+_OF_USER = re.compile(TABLES["of_user"])
 
 
 def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple[str, ...]:
@@ -109,7 +98,7 @@ class UserFinder:
     def __init__(self, names: Sequence[str], reserved: Collection[str]) -> None:
         ordinary = WORDS["program"] | _NAMES_OF_WORDS
         self._is_word = {
-            name: len(name) >= MIN_NAME and name.lower() not in ordinary and name not in reserved
+            name: len(name) > 2 and name.lower() not in ordinary and name not in reserved
             for name in names
         }
 
@@ -138,11 +127,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 _KEY = re.compile("|".join(f"(?P<{kind}>{form['key']})" for kind, form in TABLES["keys"].items()))
 _VALUES = {kind: re.compile(form["value"]) for kind, form in TABLES["keys"].items()}
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
-KEYED = re.compile(
-    r"(?P<q>\\{0,7}\")(?P<key>[A-Za-z_12]{3,24})(?P=q)[ \t]{0,2}:[ \t]{0,2}"
-    r"(?P=q)(?P<v>[^\"\\\n]{2,160})(?P=q)"
-)
-"""A member of JSON in a text, also escaped: `"first_name": "Ann"`."""
+KEYED = re.compile(TABLES["keyed"])
 
 
 def named_person(key: str, value: str) -> Hit | None:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from builder.secrets.tables import NAMES
+from builder.secrets.tables import NAMES, VALUES
 
 LOOKED_AT = 200
 """Code points of a value that are examined: a hostile text may have a long one at every word."""
@@ -40,35 +40,13 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _SIGN = re.compile(r"[!@#$%^&*+=?~]")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+[/\[]|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$"
-    r"|\[%|%\w+%$|%[sdvqT(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
-    r"|[a-z]{1,14}=$|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy|sample"
-    r"|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:|urn:"
-    r"|(?:op|bws|keeper|secretref|ref\+\w{2,20})://|keychain:|base64[_-]|user(?:name)?:pass"
-    r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this"
-    r"|options|args|params|request|res|response|await|new|function|get|fetch|load|vault)"
-    r"(?![A-Za-z0-9])|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|\[[\w-]+[~^$*|]?=[^\]]*\]$"
-    r"|/[^/\s]*(?:/|$)|\.|~/|\d+[ui](?:8|16|32|64|128|size)$|\d{1,4}/[smhd](?:/|$)"
-    r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$"
-    r"|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$|[A-Z0-9]{2,}(?:_[A-Z0-9]{2,}){2,8}$)|\d\*[a-z]+$|[a-z_$][\w$]*(?:\?\?$|\?\.[\w$.]+$)|x(?:-[a-z0-9]+)+$|(?-i:[A-Z][A-Za-z]*\?$)|x{3}$|[a-z]{2,3}_\d{3}$|\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)"
-    r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[\w/.-]{1,80}\.(?:png|jpe?g|svg|css|html?|py|js|ts)$"
-    r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|(?=\d+[.:TZ+-])[\d.:TZ+-]+$|enc\[|@microsoft\.keyvault\()"
-    r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%(?-i:[sd])|\.{3}|\u2026|example|placeholder"
-    r"|change[_-]?(?:me|this|it)|redacted|not[_-]?a[_-]?real|\$\{[^{}]+\}$|\{\{[^{}]+\}\}$",
-    re.IGNORECASE,
+    f"^(?:{'|'.join(VALUES['stand_in_begins'])})|{'|'.join(VALUES['stand_in_has'])}", re.IGNORECASE
 )
 """A variable, a type, a path, an example in documentation: `your_password`."""
 _BASE64 = re.compile(r"(?=(?:\D*\d){3})(?=(?:[^A-Z]*[A-Z]){4})[A-Za-z0-9+/]{24,4000}={0,2}")
 """Base64, which may begin like a path: `/k3J9sPq0Zx7LmT2vQ8wE4rTy`."""
-_OPEN = re.compile(
-    r"[~^v]{0,2}\d{1,5}(?:\.\d{1,8}){2}[-+~.][\w.+~-]{1,80}(?:/go\.mod)?"
-    r"|age1[02-9ac-hj-np-z]{50,3000}|npub1[02-9ac-hj-np-z]{58}"
-    r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|GnNrLXNz|InNrLWVj)[A-Za-z0-9+/]{20,4000}={0,2}"
-    r"|pk_(?:live|test)_[A-Za-z0-9]{20,120}|sb_publishable_[\w-]{20,60}|\$ANSIBLE_VAULT.{0,9999}"
-    r"|(?:i|vol|snap|ami|subnet|sg|vpc|eni|rtb|igw|nat|fs|tgw)-[0-9a-f]{8,17}"
-    r"|[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}(?::(?:[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}|\d{1,9})){2,6}",
-)
-"""Versions, public keys, ids of resources and names in a cache: `vpc-0a1b2c3d`, no secret."""
+_OPEN = re.compile("|".join(VALUES["open"]))
+"""Versions, public keys, ids of resources: `vpc-0a1b2c3d`, no secret."""
 _STOP = frozenset(NAMES["stop"].split())
 """Types, states, algorithms and labels that follow the name of a secret and are none."""
 _DOTTED = re.compile(r"[A-Za-z_$]\w*(?:(?:\??\.|::|->)[A-Za-z_$]\w*)*")

@@ -199,7 +199,9 @@ def _is_none(it: _Place, value: str, *, quoted: bool, setting: bool) -> bool:
     sep = (match["sep"] or "").strip().lower()
     name = _NO_LETTER.sub("", text[it.begin : match.start("plural")].lower())
     same = _NO_LETTER.sub("", value.lower())
-    if same.rstrip("0123456789").endswith(it.keyword) or (len(same) > 3 and name.endswith(same)):
+    stem = same.rstrip("0123456789")
+    is_numbered = quoted and setting and stem != same
+    if (stem.endswith(it.keyword) and not is_numbered) or (len(same) > 3 and name.endswith(same)):
         return True  # password = dbPassword
     if sep == ">" and ((it.opened != "<" and not match["close"]) or value[0] in "@:"):
         return True  # a.password>b, <password>@host

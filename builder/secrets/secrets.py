@@ -17,7 +17,7 @@ from builder.secrets import names
 from builder.secrets.gate import Gate
 from builder.secrets.grade import entropy, is_password, is_random, is_stand_in
 from builder.secrets.hits import Hit, Joined, apart, outside_escapes, remembering
-from builder.secrets.tables import CONTEXTS, TOKENS, Rule
+from builder.secrets.tables import CONTEXTS, TOKENS, VALUES, Rule
 
 MARK = "REDACTED_"
 """The prefix of every placeholder."""
@@ -170,21 +170,9 @@ def named_secret(name: str, value: str) -> bool:
 
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=.-]{12,}")
-_ID = re.compile(
-    r"(?:call|toolu|srvtoolu|tooluse|msg|chatcmpl|resp|fc|rs|ws|mcp|req|run|lc_run|ses|prt|item|step"
-    r"|thread|conv|evt|event|trace|span|gen|asst|cmpl|functions?)[_.:-]{1,2}[\w.:-]+"
-    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:[._/-][\w.-]{0,20})?"
-    r"|[\w-]{0,20}\d{4}-\d\d-\d\d[\w.-]*"
-    r"|[\w./=+-]+\.(?:jsonl?|ndjson|db|vscdb|sqlite3?|md|txt|log|ya?ml|parquet|csv|zip|gz|zst|html)\.?"
-)
+_ID = re.compile("|".join(VALUES["id"]))
 """An id as agents and providers write it, or the name of a session or file: `toolu_01ab`."""
-_ID_BEFORE = re.compile(
-    r"(?:\b(?:ids?|calls?|spans?|runs?|sessions?|messages?|traces?|threads?|observations?|requests?"
-    r"|responses?|records?|entr(?:y|ies)|items?|events?|chats?|conversations?|steps?|turns?|parents?"
-    r"|agents?|tasks?|uuids?|files?|blobs?|results?|digests?|hash(?:es)?|sha256|commits?)"
-    r"|[\w.-]{12,},)[ :=#]{1,3}['\"`(]{0,2}$",
-    re.IGNORECASE,
-)
+_ID_BEFORE = re.compile("|".join(VALUES["before_id"]), re.IGNORECASE)
 """The text before an id: `session id: `."""
 _TOKEN_STARTS = sorted(
     {literal for rule in TOKENS if not rule.back for literal in rule.start if len(literal) > 2}

@@ -53,6 +53,8 @@ def _table(name: str) -> dict[str, Any]:
 _CONTEXTS = _table("contexts.toml")
 NAMES: dict[str, str] = _CONTEXTS["names"]
 """The words of names (`builder.secrets.names`)."""
+VALUES: dict[str, list[str]] = _CONTEXTS["values"]
+"""Patterns of values that are no secrets."""
 
 
 def _rules(table: dict[str, list[dict[str, Any]]], separator: str, *, token: bool) -> list[Rule]:
