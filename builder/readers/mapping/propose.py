@@ -558,7 +558,7 @@ def _lists(
     begun: dict[str, Json] = {}
     for row in rows if own else ():
         begin: Json = [*as_list(value_at(best, row))[:1]]
-        if begun.setdefault(str(value_at(own["id"], row)), begin) != begin:
+        if begin and begun.setdefault(str(value_at(own["id"], row)), begin) != begin:
             what = f"are records with one {own['id']!r} parts of one conversation?"
             message.questions.append(f"conversation.session: {what}")
             break
