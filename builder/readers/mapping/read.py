@@ -45,8 +45,6 @@ from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
 _NUMBER = re.compile(r"\s*-?\d{1,15}(?:\.\d{1,15})?\s*", re.ASCII)
 """A number in a text: a table in CSV has nothing else."""
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
-_SECONDS = 1_000_000_000
-"""A number of seconds since 1970 that no count of other things reaches: in 2001."""
 _HALF = re.compile(r"\b[ap]m\b|(?<=\d)[ap]m\b", re.IGNORECASE)
 _DAY_OR_MONTH = re.compile(r"\s*(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)", re.ASCII | re.DOTALL)
 """A date whose year is last: with dots, the day is first; with slashes, the day or the month."""
@@ -71,15 +69,6 @@ def places_of(values: Sequence[Json]) -> list[Any] | None:
         return _days(found)
     times = [_time(text) for text in texts]
     return [_natural(text) for text in texts] if None in times else times
-
-
-def is_time(value: Json) -> bool:
-    """Returns whether a value is a date with a time of day, or seconds or less since 1970."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value >= _SECONDS
-    if not isinstance(value, str) or ":" not in value:
-        return False
-    return _time(value) is not None or _DAY_OR_MONTH.fullmatch(value) is not None
 
 
 def _days(dates: Sequence[re.Match[str]]) -> list[Any] | None:

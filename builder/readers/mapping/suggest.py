@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -28,10 +28,10 @@ from builder.problem import Problem
 from builder.readers.mapping.names import (
     columns,
     definitions,
-    has_ids,
     has_word,
     is_call,
     is_usual,
+    last_key,
     meaning,
     part,
     plain,
@@ -41,10 +41,8 @@ from builder.readers.mapping.names import (
 from builder.readers.mapping.propose import propose_shape
 from builder.readers.mapping.read import (
     conversations,
-    is_time,
     listed,
     mapped_records,
-    places_of,
     role_of,
 )
 from builder.readers.mapping.reading import reading_of
@@ -64,6 +62,12 @@ from builder.readers.toolkit.unknown_keys import counted_names, has_words
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import tables
 
+_RECORDS, _ITEMS, _KEYS = 100, 500, 300
+"""Records, items of a list and keys of an object that are examined."""
+_PLACES, _DEPTH = 8, 4
+"""Lists of a document that are examined, and how deep they are looked for."""
+_SAID = ("text", "calls", "arguments", "system", "answer")
+"""Keys by which a table of a database has parts of conversations."""
 _SET = ("true", "1", "yes")
 """Values of a switch that is set: tables have them as numbers or text."""
 _SHOWN = 40
@@ -83,56 +87,155 @@ _HEAD = re.compile(
 """The line that begins a message in a transcript. Instruction and response have a `#` before."""
 
 
-def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
-    """Yields a line for each thing that the user of a proposal has to decide."""
-    found = _conversations(spec, rows)
-    yield from _skipped(spec, rows)
-    yield from _ordered(spec, rows)
-    yield from _flags(spec, rows)
+class _Records(NamedTuple):
+    """The first records of a source, and the query or the path in the document that finds them.
+
+    items  the list that they are items of, if its name does not say that these are independent
+    """
+
+    rows: Sequence[Json]
+    path: str | None = None
+    query: str | None = None
+    questions: Sequence[str] = ()
+    items: Sequence[str] = ()
+
+
+class _Proposed(NamedTuple):
+    """A proposal for records, and what it reads in them: messages, by record or all, and events."""
+
+    spec: MappingSpec
+    sections: dict[str, Any]
+    questions: list[str]
+    rows: list[dict[str, Json]]
+    groups: list[list[Json]]
+    events: list[Conversation]
+
+    @property
+    def messages(self) -> list[Json]:
+        """Returns the mapped messages."""
+        return [one for group in self.groups for one in group]
+
+    def texts(self, *roles: str) -> list[str]:
+        """Returns the texts of all roles, or of some."""
+        messages = [one for event in self.events for one in event.messages
+                    if not roles or one.role in roles]  # fmt: skip
+        return [one.text for message in messages for one in message.parts if isinstance(one, Text)]
+
+
+def suggest(source: Source) -> str | None:
+    """Returns a mapping for the source as YAML; None if nothing in it looks like a conversation."""
+    found = [one for records in _records(source) if (one := _proposed(records)) is not None]
+    best = max(found, key=lambda one: sum(map(len, one.texts())), default=None)
+    if best is None:
+        return None
+    import yaml  # noqa: PLC0415 - all modules of readers are imported to find the readers
+
+    unread = [*_unread(best)]
+    known = best.texts()
+    asked = [path for path, value in unread if _asks(path, value)
+             and not (isinstance(value, str) and value in known)]  # fmt: skip
+    words = counted_names(path for path, value in unread if has_words(value) and path not in asked)
+    rest = counted_names(path for path, _ in unread if path not in asked)
+    questions = [*best.questions, *_doubts(best)]
+    if asked:
+        names = ", ".join(map(repr, [*dict.fromkeys(asked)][:8]))
+        questions.append(f"message: {names} is not read: did the model see it, or say it?")
+    lines = [f"# Proposed for {source.name} (docs/mapping.md)."]
+    lines += [f"{QUESTION}{line}" for line in dict.fromkeys(questions)]
+    lines += [f"# Not read, name it if the model saw it: {', '.join(words)}"] if words else []
+    if other := [name for name in rest if name not in words]:
+        lines.append(f"# Other keys: {', '.join(other)}")
+    head = {"query": best.spec.query, "records": best.spec.records}
+    head = {key: value for key, value in head.items() if value is not None}
+    text = yaml.safe_dump(head | best.sections, sort_keys=False, allow_unicode=True, width=100)
+    return "\n".join([*lines, text])
+
+
+def examined_keys(source: Source) -> list[str]:
+    """Returns the keys of the records that `suggest` examines, at most 16 and `*`.
+
+    One whose text is JSON is `json(key)`, as a mapping reads it.
+    """
+    found = columns(next(_records(source), _Records([])).rows, 0)
+    keys = counted_names(last_key(path) for path in found if not path.endswith(")"))
+    return [f"json({key})" if f"json({part(key)})" in found else key for key in keys]
+
+
+def _proposed(records: _Records) -> _Proposed | None:
+    rows = [as_dict(_cut(record)) for record in records.rows if isinstance(record, dict)]
+    found = propose_shape(rows) if rows else None
+    if found is None:
+        return None
+    conversation, message = found
+    section = message.section
+    call, result = CallPaths(**section.get("call", {})), ResultPaths(**section.get("result", {}))
+    paths = MessagePaths(**section | {"call": call, "result": result})
+    spec = MappingSpec(paths, ConversationPaths(**conversation), records.path, records.query)
+    questions = [*message.questions, *records.questions]
+    if str(conversation.get("messages")).startswith("[{") and "session" not in conversation:
+        questions += [f"records: is each item of {one!r} a conversation?" for one in records.items]
+    groups: list[list[Json]] = [[*rows]]
+    if not spec.are_messages:
+        groups = [listed(value_at(spec.conversation.messages, row)) for row in rows]
+    events = conversations(spec, [Record(f"record {at}", row) for at, row in enumerate(rows, 1)])
+    return _Proposed(
+        spec,
+        {"conversation": conversation, "message": section},
+        questions,
+        rows,
+        groups,
+        [one for one in events if isinstance(one, Conversation)],
+    )
+
+
+def _cut(value: Json) -> Json:
+    """Returns a value without the ends of long lists and objects."""
+    if isinstance(value, list):
+        return [_cut(one) for one in value[:_ITEMS]]
+    if isinstance(value, dict):
+        return {key: _cut(one) for key, one in islice(value.items(), _KEYS)}
+    return value
+
+
+def _unread(found: _Proposed) -> Iterator[tuple[str, Json]]:
+    """Yields (path, value) of what no path reads of the records and their messages."""
+    reading, spec = reading_of(found.spec), found.spec
+    places: list[tuple[KeyPlace, Json]] = [(reading.record, row) for row in found.rows
+              if not spec.are_messages or role_of(spec.message, row) != "skip"]  # fmt: skip
+    places += [] if spec.are_messages else [(reading.message, one) for one in found.messages]
+    for place, value in places:
+        yield from (one for one in place.unread(value) if one[1] not in (None, "", [], {}))
+
+
+def _doubts(found: _Proposed) -> Iterator[str]:
+    """Yields a line for each thing in what is read that the user of a proposal has to decide."""
+    spec = found.spec
+    roles = [(role_of(spec.message, one), one) for one in found.messages]
+    yield from _skipped(spec, [one for role, one in roles if role == "skip"])
+    for items in found.groups:
+        for path, values in columns(items).items():
+            if is_usual("parent", path) and len({*map(str, values)}) < len(values):
+                yield f"conversation: several messages have one {path!r}: are these branches one?"
+    yield from _flags(found)
     unusual: Counter[str] = Counter()
-    for event in found:
-        unusual += _counts(event)
+    for event in found.events:
+        unusual += _unusual(event)
     yield from (text.format(unusual[key]) for key, text in questions().items() if unusual[key])
     for role in ("user", "assistant"):
-        texts = [part.text for event in found for one in event.messages if one.role == role
-                 for part in one.parts if isinstance(part, Text)]  # fmt: skip
+        texts = found.texts(role)
         rendered = sum(map(is_transcript, texts))
-        if rendered and 2 * rendered >= min(len(texts), len(found)):
+        if rendered and 2 * rendered >= min(len(texts), len(found.events)):
             what = "are whole transcripts (rendered prompts), which a mapping cannot split"
             yield f"message.text: {rendered} texts of the {role} {what}"
     paths = str(spec.message.text or "").split(" || ")
-    items = [one for group in _messages(spec, rows) for one in group]
     if spec.message.result.text and spec.message.results is None:
-        tools = [one for one in items if role_of(spec.message, one) == "tool"]
+        tools = [one for role, one in roles if role == "tool"]
         yield from _both("message.result.text", [spec.message.result.text, *paths], tools)
-    said = [one for one in items if role_of(spec.message, one) not in ("tool", "skip")]
+    said = [one for role, one in roles if role not in ("tool", "skip")]
     yield from _both("message.text", paths, said)
 
 
-def characters_read(spec: MappingSpec, rows: Sequence[Json]) -> int:
-    """Returns how much text of rows a mapping reads."""
-    parts = [part for event in _conversations(spec, rows)
-             for one in event.messages for part in one.parts]  # fmt: skip
-    parts += [inner for part in parts if isinstance(part, ToolResult) for inner in part.content]
-    return sum(len(part.text) for part in parts if isinstance(part, Text))
-
-
-def unread_questions(
-    spec: MappingSpec, rows: Sequence[Json], unread: Collection[tuple[str, Json]]
-) -> Iterator[str]:
-    """Yields a question for keys that no path reads and that may be parts of the conversation.
-
-    A text that is read at another place is none.
-    """
-    known = {part.text for event in _conversations(spec, rows)
-             for one in event.messages for part in one.parts if isinstance(part, Text)}  # fmt: skip
-    names = dict.fromkeys(path for path, value in unread if asks(path, value)
-                          and not (isinstance(value, str) and value in known))  # fmt: skip
-    if shown := [repr(one) for one in names][:8]:
-        yield f"message: {', '.join(shown)} is not read: did the model see it, or say it?"
-
-
-def asks(path: str, value: Json) -> bool:
+def _asks(path: str, value: Json) -> bool:
     """Returns whether a value that no path reads may be a part of the conversation.
 
     A list with words or calls is, and so is a text under a name of an answer, a result or a text,
@@ -143,7 +246,7 @@ def asks(path: str, value: Json) -> bool:
     is_named = has_word("said", path) or is_usual("prompt", path) or is_usual("answer", path)
     is_named = is_named or (is_usual("calls", path) and not isinstance(value, str))
     if isinstance(value, dict):
-        return any(asks(path if is_named else key, one) for key, one in value.items())
+        return any(_asks(path if is_named else key, one) for key, one in value.items())
     if not is_named or not isinstance(value, str) or has_word("numbers", path) or not value.strip():
         return False
     return has_words(value) or not (_ID.fullmatch(value) or has_word("people", path))
@@ -170,70 +273,37 @@ def is_transcript(text: str) -> bool:
     return begins or said[-1] == ("assistant", False)
 
 
-def _conversations(spec: MappingSpec, rows: Sequence[Json]) -> list[Conversation]:
-    records = [Record(f"record {at}", row) for at, row in enumerate(rows, 1)]
-    return [one for one in conversations(spec, records) if isinstance(one, Conversation)]
-
-
-def _messages(spec: MappingSpec, rows: Sequence[Json]) -> list[list[Json]]:
-    """Returns the mapped messages of each record, or all of them if records are messages."""
-    if spec.are_messages:
-        return [[*rows]]
-    return [listed(value_at(spec.conversation.messages, row)) for row in rows]
-
-
-def _skipped(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+def _skipped(spec: MappingSpec, items: Sequence[Json]) -> Iterator[str]:
     """Yields a question for each value of the role that is skipped and has text."""
-    once = {spec.conversation.system, spec.conversation.tools}
     texts: dict[str, str] = {}
-    for item in (one for items in _messages(spec, rows) for one in items):
+    for item in items:
         value = plain(value_at(spec.message.role, item))
-        words = [text for path, values in columns([item]).items() if path not in once
-                 for text in values if isinstance(text, str) and has_words(text)
-                 and text != value and not is_time(text)]  # fmt: skip
-        if words and role_of(spec.message, item) == "skip":
-            texts.setdefault(value, words[0])
+        for path, words in columns([item]).items():
+            is_text = isinstance(words[0], str) and has_words(words[0]) and words[0] != value
+            if is_text and path != spec.conversation.system:
+                texts.setdefault(value, words[0])
     for value, text in texts.items():
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         yield f"message.roles: did the model see {value!r}, which is skipped ({shown!r})?"
 
 
-def _ordered(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
-    """Yields a question about times that do not order the records, and about branches of a tree."""
-    groups: dict[str, list[Json]] = {}
-    for row in rows:
-        groups.setdefault(str(value_at(spec.group, row)), []).append(row)
-    for path in columns(rows) if spec.group and spec.conversation.order is None else ():
-        times = [[value_at(path, row) for row in group] for group in groups.values()]
-        if all(is_time(one) for group in times for one in group) and any(
-            places_of(group) != sorted(places_of(group) or []) for group in times
-        ):
-            yield f"conversation.order: the records are not in the order of {path!r}: is it that?"
-    for items in _messages(spec, rows):
-        for path, values in columns(items).items():
-            if is_usual("parent", path) and len({*map(str, values)}) < len(values):
-                yield f"conversation: several messages have one {path!r}: are these branches one?"
-                return
-
-
-def _flags(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+def _flags(found: _Proposed) -> Iterator[str]:
     """Yields a question for each key that says that the model did not see, or did not give, it.
 
     Flags of notes and of what was withdrawn; and those of rows that say that an answer was cut.
     """
-    read = {path for _, path in spec.paths()}
-    once: list[Json] = [] if spec.are_messages else [*rows]
-    items = [*once, *(one for items in _messages(spec, rows) for one in items)]
-    for path, values in columns(items, 1).items():
+    read = {path for _, path in found.spec.paths()}
+    once = [] if found.spec.are_messages else found.rows
+    for path, values in columns([*once, *found.messages], 1).items():
         is_set = sum(isinstance(one, str | int) and str(one).lower() in _SET for one in values)
         hidden = sum(isinstance(one, str) and has_word("private", one) and not has_words(one)
                      for one in values)  # fmt: skip
-        if path not in read and has_word("private", path) and is_set + hidden:
+        if path in read:
+            continue
+        if has_word("private", path) and is_set + hidden:
             count = is_set + hidden
             yield f"message: what has {path!r} set ({count}) is read: did the model see it?"
-        elif (
-            path not in read and hidden and not is_usual("id", path) and not is_usual("text", path)
-        ):
+        elif hidden and not is_usual("id", path) and not is_usual("text", path):
             yield f"message: {path!r} says that {hidden} are notes: did the model see them?"
     for path, values in columns(once, 0).items():
         cut = sum(cut_code({path: one}) is not None or trains(path, one) is False for one in values)
@@ -242,15 +312,15 @@ def _flags(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
             yield f"conversation: {path!r} says that {cut} answers {what}"
 
 
-def _counts(event: Conversation) -> Counter[str]:
+def _unusual(event: Conversation) -> Counter[str]:
     """Returns what is unusual in a conversation, by its question in names.toml."""
     messages, roles = event.messages, {one.role for one in event.messages}
     parts = [part for one in messages for part in one.parts]
     known = {name for part in parts if isinstance(part, ToolCall) for name in (part.id, part.name)}
     inner = [one for part in parts if isinstance(part, ToolResult) for one in part.content]
+    objects = [one.value for one in inner if isinstance(one, Data)]
     codes = Counter(part.code for part in parts if isinstance(part, Unparsed))
     texts = [part.text for part in parts if isinstance(part, Text)]
-    by_name = [one for one in inner if isinstance(one, Data) and isinstance(one.value, dict)]
     unusual = Counter({
         "no user": int("user" not in roles <= {*ROLES}),
         "no answer": int("assistant" not in roles <= {*ROLES}),
@@ -259,29 +329,24 @@ def _counts(event: Conversation) -> Counter[str]:
         "unknown": codes["unknown_part"],
         "no call": codes["bad_call"],
         "call in text": sum(is_call(loads_text(text)) for text in texts),
-        "by name": sum({*as_keys(one)} <= known for one in by_name),
+        "by name": sum(isinstance(one, dict) and {*one} <= known for one in objects),
         "uncalled": event.changes.get("unmapped_call", 0),
     })  # fmt: skip
     opened = 0
     for one, after in zip(messages, [*messages[1:], None], strict=True):
-        has_calls = any(isinstance(part, ToolCall) for part in one.parts)
+        calls = sum(isinstance(part, ToolCall) for part in one.parts)
         results = [part for part in one.parts if isinstance(part, ToolResult)]
         is_loose = any(not (part.call_id or part.name) for part in results)
         unusual["no ids"] += opened > 1 and is_loose
-        opened = 0 if results else opened + sum(isinstance(part, ToolCall) for part in one.parts)
+        opened = 0 if results else opened + calls
         if after is not None:
-            unusual["unanswered"] += has_calls and after.role == "user"
-            unusual["silent"] += has_calls and _is_answer(after)
-            unusual["answers"] += not has_calls and _is_answer(one) and _is_answer(after)
+            unusual["unanswered"] += bool(calls) and after.role == "user"
+            unusual["silent"] += bool(calls) and _is_answer(after)
+            unusual["answers"] += not calls and _is_answer(one) and _is_answer(after)
         elif one.role == "assistant":
             is_thought = all(isinstance(part, Reasoning) for part in one.parts)
             unusual["thought"] += bool(one.parts) and is_thought
     return unusual
-
-
-def as_keys(part: object) -> Collection[str]:
-    """Returns the keys of an object that is a result."""
-    return part.value.keys() if isinstance(part, Data) and isinstance(part.value, dict) else ()
 
 
 def _is_answer(message: Message) -> bool:
@@ -296,113 +361,6 @@ def _both(key: str, paths: Sequence[str], items: Sequence[Json]) -> Iterator[str
                       and has_words(one) and has_words(other) for one, other in pairs)  # fmt: skip
         if several:
             yield f"{key}: {several} have both {first!r} and {second!r}: which is the text?"
-
-
-_RECORDS, _ITEMS, _KEYS = 100, 500, 300
-"""Records, items of a list and keys of an object that are examined."""
-_PLACES, _DEPTH = 8, 4
-"""Lists of a document that are examined, and how deep they are looked for."""
-_SAID = ("text", "calls", "arguments", "system", "answer")
-"""Keys by which a table of a database has parts of conversations."""
-
-
-class _Records(NamedTuple):
-    """The first records of a source, and the query or the path in the document that finds them.
-
-    items  the list that they are items of, if its name does not say that these are independent
-    """
-
-    rows: Sequence[Json]
-    path: str | None = None
-    query: str | None = None
-    questions: Sequence[str] = ()
-    items: Sequence[str] = ()
-
-
-class _Suggested(NamedTuple):
-    """A proposal for records, and how much of their text it reads."""
-
-    spec: MappingSpec
-    sections: dict[str, Any]
-    questions: list[str]
-    rows: list[dict[str, Json]]
-    characters: int
-
-
-def suggest(source: Source) -> str | None:
-    """Returns a mapping for the source as YAML; None if nothing in it looks like a conversation."""
-    found = [one for records in _records(source) if (one := _suggested(records)) is not None]
-    best = max(found, key=lambda one: one.characters, default=None)
-    if best is None:
-        return None
-    import yaml  # noqa: PLC0415 - all modules of readers are imported to find the readers
-
-    spec, rows = best.spec, best.rows
-    unread = [*_unread(spec, rows)]
-    questions = [*best.questions, *doubts(spec, rows), *unread_questions(spec, rows, unread)]
-    asked = {path for path, value in unread if asks(path, value)}
-    words = counted_names(path for path, value in unread if has_words(value))
-    other = [name for name in counted_names(path for path, _ in unread) if name not in words]
-    lines = [f"# Proposed for {source.name} (docs/mapping.md)."]
-    lines += [f"{QUESTION}{line}" for line in dict.fromkeys(questions)]
-    for title, names in (
-        ("Not read, name it if the model saw it", [name for name in words if name not in asked]),
-        ("Other keys", other),
-    ):
-        lines += [f"# {title}: {', '.join(names)}"] if names else []
-    head = {"query": spec.query, "records": spec.records}
-    head = {key: value for key, value in head.items() if value is not None}
-    text = yaml.safe_dump(head | best.sections, sort_keys=False, allow_unicode=True, width=100)
-    return "\n".join([*lines, text])
-
-
-def examined_keys(source: Source) -> list[str]:
-    """Returns the keys of the records that `suggest` examines, at most 16 and `*`.
-
-    One whose text is JSON is `json(key)`, as a mapping reads it.
-    """
-    rows = next(_records(source), _Records([])).rows
-    found = columns(rows, 0)
-    keys = counted_names([*dict.fromkeys(key for one in rows for key in as_dict(one))])
-    return [f"json({key})" if f"json({part(key)})" in found else key for key in keys]
-
-
-def _suggested(records: _Records) -> _Suggested | None:
-    rows = [as_dict(_cut(record)) for record in records.rows if isinstance(record, dict)]
-    found = propose_shape(rows) if rows else None
-    if found is None:
-        return None
-    conversation, message = found
-    section = message.section
-    call, result = CallPaths(**section.get("call", {})), ResultPaths(**section.get("result", {}))
-    paths = MessagePaths(**section | {"call": call, "result": result})
-    spec = MappingSpec(paths, ConversationPaths(**conversation), records.path, records.query)
-    sections = {"conversation": conversation, "message": section}
-    questions = [*message.questions, *records.questions]
-    if str(conversation.get("messages")).startswith("[{") and "session" not in conversation:
-        questions += [f"records: is each item of {one!r} a conversation?" for one in records.items]
-    return _Suggested(spec, sections, questions, rows, characters_read(spec, rows))
-
-
-def _cut(value: Json) -> Json:
-    """Returns a value without the ends of long lists and objects."""
-    if isinstance(value, list):
-        return [_cut(one) for one in value[:_ITEMS]]
-    if isinstance(value, dict):
-        return {key: _cut(one) for key, one in islice(value.items(), _KEYS)}
-    return value
-
-
-def _unread(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[tuple[str, Json]]:
-    """Yields (path, value) of what no path reads of the records and their messages."""
-    reading = reading_of(spec)
-    places = [(reading.record, row) for row in rows
-              if not spec.are_messages or role_of(spec.message, row) != "skip"]  # fmt: skip
-    for row in () if spec.are_messages else rows:
-        items = listed(value_at(spec.conversation.messages, row))
-        places += [(reading.message, item) for item in items]
-    for place, value in places:
-        yield from (one for one in place.unread(value) if one[1] not in (None, "", [], {}))
 
 
 def _records(source: Source) -> Iterator[_Records]:
@@ -432,8 +390,7 @@ def _are_objects(value: Json) -> bool:
 def _nested(document: Json) -> Iterator[_Records]:
     """Yields the records of each list of objects in a document, the outer ones first.
 
-    An object by ids, or by names that none of its objects shares, is such a list. What stands
-    beside a list, and may be said to the model, is asked about.
+    What stands beside a list, and may be said to the model, is asked about.
     """
     start, items = ("[]", as_list(document)) if isinstance(document, list) else ("", [document])
     pending: list[tuple[str, Sequence[Json], int, list[str]]] = [(start, items, 0, [])]
@@ -441,15 +398,9 @@ def _nested(document: Json) -> Iterator[_Records]:
         path, inside, depth, beside = pending.pop(0)
         found = {key: values for key, values in columns(inside, 0).items() if key[-1] != ")"}
         for key, values in found.items():
-            is_by_name = all(map(_is_by_name, values))
-            place = f"values({key})" if is_by_name else key
-            full = f"{path}.{place}" if path else place
-            held: list[Any] = values
-            if is_by_name:
-                held = [one for value in values for one in value.values()]
-            if is_by_name or all(isinstance(one, list) for one in held):
-                full += "[]"
-            inner = [one for value in held for one in one_or_many(value)][:_RECORDS]
+            full = f"{path}.{key}" if path else key
+            full += "[]" if all(isinstance(one, list) for one in values) else ""
+            inner = [one for value in values for one in one_or_many(value)][:_RECORDS]
             if not inner or not all(isinstance(one, dict) for one in inner):
                 continue
             lost = [*beside, *(one for one in found if one != key
@@ -467,15 +418,6 @@ def _is_said(path: str, value: Json) -> bool:
     """Returns whether a key beside records is said to the model in each of their conversations."""
     is_named = any(is_usual(key, path) for key in ("system", "prompt", "answer"))
     return (is_named and has_words(value)) or bool(definitions(value))
-
-
-def _is_by_name(value: Json) -> bool:
-    """Returns whether an object has objects that are alike, by their ids."""
-    inner = [*as_dict(value).values()]
-    if not inner or not all(isinstance(one, dict) for one in inner):
-        return False
-    shared = set.intersection(*({*as_dict(one)} for one in inner))
-    return has_ids(as_dict(value)) or (len(inner) > 1 and bool(shared))
 
 
 def _of_database(source: Source) -> Iterator[_Records]:
