@@ -448,19 +448,26 @@ def test_a_channel_of_thoughts_is_no_answer(tmp_path):
         ("answer delta delta", ["The Mur."]),
         ("delta delta other", ["The Mur.", "Another one."]),
         ("delta delta", ["The Mur."]),
+        ("one answer", ["The Mur."]),
+        ("answer answer", ["The Mur.", "The Mur."]),
     ],
 )
 def test_fragments_and_their_whole_are_one_text(tmp_path, kinds, expected):
-    texts = {"answer": ["The Mur."], "delta": ["The ", "Mur."], "other": ["Another one."]}
+    texts = {
+        "answer": ["The Mur."] * 2,
+        "one": ["The Mur. "],
+        "delta": ["The ", "Mur."],
+        "other": ["Another one."],
+    }
     given = {kind: iter(values) for kind, values in texts.items()}
     rows = [{"id": 1, "kind": "user", "text": "Name a river"}]
     rows += [{"id": 1, "kind": kind, "text": next(given[kind])} for kind in kinds.split()]
-    roles = {"delta": "fragment", "answer": "assistant", "other": "assistant"}
+    roles = {"delta": "fragment", "one": "fragment", "answer": "assistant", "other": "assistant"}
     mapping = {
         "conversation": {"id": "id"},
         "message": {"role": "kind", "roles": roles, "text": "text"},
     }
     (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, *rows))
     assert [one.parts[0].text for one in conversation.messages[1:]] == expected
-    assert conversation.changes.get("mapped_skip", 0) == (2 if len(kinds.split()) == 3 and
-                                                          "answer" in kinds else 0)  # fmt: skip
+    is_repeated = "answer" in kinds and kinds != "answer answer"
+    assert conversation.changes.get("mapped_skip", 0) == is_repeated

@@ -151,6 +151,8 @@ def _add(value: dict[str, Json], before: str, depth: int, found: Columns) -> Non
     for key, item in islice(value.items(), _KEYS):
         if item in (None, "", []) or (item == {} and not is_usual("arguments", key)):
             continue
+        if has_word("worse", key) and not isinstance(item, bool | int | float):
+            continue  # the answer of a pair that is not to be given
         path = before + part(key)
         if len(found) >= _PATHS and path not in found:
             continue
@@ -166,6 +168,11 @@ def _add(value: dict[str, Json], before: str, depth: int, found: Columns) -> Non
 def has_ids(value: dict[str, Json]) -> bool:
     """Returns whether the keys of an object are ids, and not names: each has a digit."""
     return bool(value) and all(any(map(str.isdigit, key)) for key in value)
+
+
+def ranked(found: Iterable[str], key: str) -> list[str]:
+    """Returns paths, the likeliest for a key first."""
+    return sorted(found, key=lambda path: (rank(key, path), path.count(".")))
 
 
 def pick(
@@ -186,7 +193,7 @@ def pick(
         and not is_inside(path, without)
         and all(isinstance(one, types) for one in values)
     ]
-    return min(usual, key=lambda path: (rank(key, path), path.count(".")), default=None)
+    return next(iter(ranked(usual, key)), None)
 
 
 def is_inside(path: str, places: Collection[str]) -> bool:

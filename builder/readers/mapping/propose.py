@@ -26,9 +26,10 @@ from builder.readers.mapping.names import (
     pick,
     plain,
     rank,
+    ranked,
     snake,
 )
-from builder.readers.mapping.read import places_of
+from builder.readers.mapping.read import ordered, places_of
 from builder.readers.mapping.spec import ROLES, value_at
 from builder.readers.toolkit.narrow import as_dict, as_list, one_or_many
 from builder.readers.toolkit.unknown_keys import has_words
@@ -38,8 +39,6 @@ _MESSAGES = 500
 """Messages among which a role is looked for."""
 _YES, _NO = ("true", "1"), ("false", "0")
 """Values of a switch like `is_user`; a table in CSV has them as text, in any case."""
-_CLEAR = ("role", "sender", "author", "speaker", "who", "from")
-"""Names that only a role has, whatever its values are."""
 _CONTENT = (str, dict, list)
 _ORDER = ("role", "roles", "text", "reasoning", "calls", "call", "results", "result", "model",
           "stop")  # fmt: skip
@@ -64,7 +63,7 @@ def role_path(messages: Sequence[Json], *, sure: bool = True, asked: bool = Fals
     messages = messages[:_MESSAGES]
     found = columns(messages)
     likely = None
-    for path in sorted(found, key=lambda path: (rank("role", path), path.count("."))):
+    for path in ranked(found, "role"):
         names = {plain(value) for value in found[path]}
         if {name.lower() for name in names} <= {*_YES, *_NO}:
             if _is_switch(path):
@@ -72,7 +71,7 @@ def role_path(messages: Sequence[Json], *, sure: bool = True, asked: bool = Fals
             continue
         if "" in names or len(names) > _MAX_ROLES or max(map(len, names)) > _LONGEST_ROLE:
             continue
-        meanings, is_clear = {*map(meaning, names)}, snake(last_key(path)) in _CLEAR
+        meanings, is_clear = {*map(meaning, names)}, is_usual("clear_role", path)
         acting = meanings & {"user", "assistant", "tool", "call"}
         is_known = asked and is_usual("role", path) and len(acting) > (0 if is_clear else 1)
         if is_known or {"user", "assistant"} <= acting:
@@ -93,7 +92,7 @@ def _whole_role(messages: Sequence[Json], role: str) -> str:
     Items of the Responses API have `role` if they are messages, and `type` in any case.
     """
     rest = columns(one for one in messages if value_at(role, one) is None)
-    for path in sorted(rest, key=lambda path: (rank("role", path), path.count("."))):
+    for path in ranked(rest, "role"):
         if is_usual("role", path) and any(meaning(plain(value)) for value in rest[path]):
             return f"{role} || {path}"
     return role
@@ -338,8 +337,7 @@ def _propose_text(groups: Mapping[str, Sequence[Json]], found: Proposal) -> None
                 if not any(isinstance(value_at(path, one), str | list) and value_at(path, one)
                            for path in texts)]  # fmt: skip
         is_acting = role == "assistant" and "calls" in found.section
-        usual = {path: values for path, values in columns(rest).items()
-                 if not path.endswith(")") and not has_word("worse", path)
+        usual = {path: values for path, values in columns(rest).items() if path[-1] != ")"
                  and not (is_acting and has_word("results", path))}  # fmt: skip
         path = pick(usual, "text", (str, list), without=found.taken)
         if path is None and rest and not texts and role in ("user", "assistant"):
@@ -390,11 +388,11 @@ def propose_shape(rows: Sequence[dict[str, Json]]) -> Shape | None:
         or _lists(rows, "likely")
     )
     if found is not None:
+        keys = dict.fromkeys(key for row in rows for key in row if has_words(row[key]))
         found[1].questions += [
-            f"conversation: {path!r} is the worse of two answers: a mapping has no place for it"
-            for path, values in columns(rows, 1).items()
-            if has_word("worse", path) and any(map(has_words, values))
-        ]
+            f"conversation: {key!r} is the worse of two answers: a mapping has no place for it"
+            for key in keys if has_word("worse", key)
+        ]  # fmt: skip
     return found
 
 
@@ -408,7 +406,7 @@ def _messages(rows: Sequence[dict[str, Json]], *, sure: bool) -> Shape | None:
         return None
     order = _order(rows, session or "'conversation'")
     groups: dict[str, list[Json]] = {}
-    for row in _ordered(rows, order):
+    for row in ordered(rows, [value_at(order, row) for row in rows]) or rows:
         groups.setdefault(str(value_at(session, row)), []).append(row)
     message = propose([*groups.values()], [one for one in (session, order) if one], role)
     if session is None:
@@ -488,20 +486,12 @@ def _names(rows: Sequence[Json]) -> dict[str, list[str]]:
 
 def _order(rows: Sequence[Json], session: str) -> str | None:
     """Returns the path of what orders the records of a conversation: they all differ in it."""
-    found = {}
-    for path, values in columns(rows).items():
+    for path in ranked(found := columns(rows), "order"):
         places = {(str(value_at(session, row)), str(value_at(path, row))) for row in rows}
-        is_whole = len(places) == len(values) == len(rows) and path != session
-        if is_whole and is_usual("order", path) and places_of(values) is not None:
-            found[path] = values
-    return pick(found, "order", (str, int, float))
-
-
-def _ordered(rows: Sequence[Json], order: str | None) -> Sequence[Json]:
-    places = None if order is None else places_of([value_at(order, row) for row in rows])
-    if places is None:
-        return rows
-    return [rows[at] for at in sorted(range(len(rows)), key=places.__getitem__)]
+        is_whole = len(places) == len(found[path]) == len(rows) and path != session
+        if is_whole and is_usual("order", path) and places_of(found[path]) is not None:
+            return path
+    return None
 
 
 def _lists(
@@ -511,11 +501,8 @@ def _lists(
 
     The user's message may stand before the list, and an answer after it.
     """
-    pooled = {
-        path: [one for value in values for one in as_list(value)]
-        for path, values in columns(rows, 3).items()
-        if not has_word("worse", path)
-    }
+    pooled = {path: [one for value in values for one in as_list(value)]
+              for path, values in columns(rows, 3).items()}  # fmt: skip
     pooled = {path: items for path, items in pooled.items() if items
               and all(isinstance(one, dict) for one in items)
               and not all(map(is_call, items))}  # fmt: skip
@@ -587,8 +574,8 @@ def _reply(
     if "assistant" in {_meaning(role, one) for one in ends}:
         return None
     found = columns(rows, 2)
-    for path in sorted(found, key=lambda path: rank("answer", path)):
-        if is_inside(path, [best]) or is_inside(best, [path]) or has_word("worse", path):
+    for path in ranked(found, "answer"):
+        if is_inside(path, [best]) or is_inside(best, [path]):
             continue
         speakers = {_meaning(role, one) for one in pooled.get(path) or filter(as_dict, found[path])}
         if "assistant" in speakers and speakers <= {"assistant", "tool"}:
@@ -611,7 +598,7 @@ def _columns(rows: Sequence[dict[str, Json]]) -> Shape | None:
     """Returns the proposal for rows with a question, and its answer or calls, in columns."""
     tools = find_tools(rows)
     found = {path: values for path, values in columns(rows, 1).items()
-             if not has_word("worse", path) and not is_inside(path, [tools or ""])}  # fmt: skip
+             if not is_inside(path, [tools or ""])}  # fmt: skip
     question = _spoken(found, "prompt", "user")
     if question is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -69,6 +69,14 @@ def places_of(values: Sequence[Json]) -> list[Any] | None:
         return _days(found)
     times = [_time(text) for text in texts]
     return [_natural(text) for text in texts] if None in times else times
+
+
+def ordered(items: Sequence[Any], values: Sequence[Json]) -> list[Any] | None:
+    """Returns items in the order of their values; None if these have none (`places_of`)."""
+    places = places_of(values)
+    if places is None:
+        return None
+    return [items[at] for at in sorted(range(len(items)), key=places.__getitem__)]
 
 
 def _days(dates: Sequence[re.Match[str]]) -> list[Any] | None:
@@ -156,21 +164,27 @@ def conversations(spec: MappingSpec, records: Iterable[Record | Problem]) -> Ite
     """Yields the conversations of records, as `read_mapped` does."""
     names: Counter[str] = Counter()
     groups: dict[str, list[Record]] = {}
-    reading = reading_of(spec)
+    reading, order = reading_of(spec), spec.conversation.order
     for record in records:
         if isinstance(record, Problem):
             yield record
         elif not isinstance(record.value, dict):
             yield not_object(record, "the record is ")
         elif spec.group is None:
-            yield _conversation(spec, [record], record.where, names, reading)
+            yield _conversation(spec, [record], names, reading)
         elif (name := value_at(spec.group, record.value)) in (None, ""):
             key = "id" if spec.are_messages else "session"
             yield Problem("no_id", record.where, f"conversation.{key} finds nothing in the record")
         else:
             groups.setdefault(dumps(name), []).append(record)
     for group in groups.values():
-        yield from _group(spec, group, names, reading)
+        values = [value_at(order, record.value) for record in group]
+        found = group if order is None else ordered(group, values)
+        if found is None:
+            detail = "conversation.order finds no number, time or text that orders the records"
+            yield Problem("no_order", group[0].where, detail, records=len(group))
+        else:
+            yield _conversation(spec, found, names, reading)
 
 
 def mapped_records(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
@@ -210,30 +224,12 @@ def _database(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
         yield Problem("bad_database", "query", str(error))
 
 
-def _group(
-    spec: MappingSpec, records: list[Record], names: Counter[str], reading: Reading
-) -> Iterator[Event]:
-    """Yields the conversation of records with one id."""
-    if spec.conversation.order is not None:
-        places = places_of([value_at(spec.conversation.order, one.value) for one in records])
-        if places is None:
-            detail = "conversation.order finds no number, time or text that orders the records"
-            yield Problem("no_order", records[0].where, detail, records=len(records))
-            return
-        records = [records[at] for at in sorted(range(len(records)), key=places.__getitem__)]
-    first, last = records[0].where, records[-1].where
-    where = first if first == last else f"{first} to {last}"
-    yield _conversation(spec, records, where, names, reading)
-
-
 def _conversation(
-    spec: MappingSpec,
-    records: Sequence[Record],
-    where: str,
-    names: Counter[str],
-    reading: Reading,
+    spec: MappingSpec, records: Sequence[Record], names: Counter[str], reading: Reading
 ) -> Event:
     """Returns the conversation of one or more records; `reading`: what the mapping reads."""
+    first, last = records[0].where, records[-1].where
+    where = first if first == last else f"{first} to {last}"
     paths = spec.conversation
     values = [record.value for record in records]
     items = values
@@ -248,6 +244,7 @@ def _conversation(
         runs.append([Message("system", content(system))])
     skipped = 0
     was_fragment = is_open = False
+    pieces: set[int] = set()  # runs of fragments
     for item in items:
         role = role_of(spec.message, item)
         if role == "skip":
@@ -268,8 +265,10 @@ def _conversation(
             runs += [[one] for one in found]
             is_open = _has_calls(found[-1])
         was_fragment = is_fragment and runs[-1][0].role == "assistant"
+        pieces |= {len(runs) - 1} if was_fragment else set()
         unread += unmapped(reading.message, item)
-    messages = _without_pieces([_joined(run) for run in runs], runs, changes)
+    messages = [*_without_pieces([_joined(run) for run in runs], pieces)]
+    changes["mapped_skip"] += len(runs) - len(messages)
     changes.update({f"{UNMAPPED}{name}": n for name, n in counted_names(unread).items()})
     changes[UNMAPPED_CALL] += _without_calls(messages)
     tools = _first(paths.tools, values)
@@ -338,23 +337,15 @@ def _is_switch(value: Json) -> bool:
     return isinstance(value, bool) or (type(value) is int and value in (0, 1))
 
 
-def _without_pieces(
-    messages: Sequence[Message], runs: Sequence[Sequence[Message]], changes: Counter[str]
-) -> list[Message]:
-    """Returns the messages without fragments whose whole the log has too, before or after them."""
-    kept: list[Message] = []
-    for at, (message, run) in enumerate(zip(messages, runs, strict=True)):
+def _without_pieces(messages: Sequence[Message], pieces: Collection[int]) -> Iterator[Message]:
+    """Yields the messages but those of fragments whose whole the log has too, around them."""
+    for at, message in enumerate(messages):
         after = takewhile(lambda one: one.role == "assistant", messages[at + 1 :])
         before = takewhile(lambda one: one.role == "assistant", reversed(messages[:at]))
-        pieces = [_stripped(one) for one in message.parts]
-        is_whole = any(
-            all(one in map(_stripped, other.parts) for one in pieces) for other in (*after, *before)
-        )
-        if len(run) > 1 and is_whole:
-            changes["mapped_skip"] += len(run)
-        else:
-            kept.append(message)
-    return kept
+        parts = [_stripped(one) for one in message.parts]
+        wholes = ([*map(_stripped, other.parts)] for other in (*after, *before))
+        if at not in pieces or not any(all(one in whole for one in parts) for whole in wholes):
+            yield message
 
 
 def _stripped(one: Part) -> Part:

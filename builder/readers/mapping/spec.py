@@ -1,7 +1,6 @@
 """Defines a mapping: where the parts of a conversation stand in a log of one's own.
 
-Each value is a path in JMESPath (https://jmespath.org), with the function `json(text)`, which
-decodes JSON text. docs/mapping.md explains the keys.
+Each value is a path in JMESPath (https://jmespath.org), with the function `json(text)`.
 """
 
 from __future__ import annotations
@@ -16,20 +15,12 @@ from builder.jsonio import loads_text
 from builder.problem import UsageError
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "call", "thought", "fragment", "skip")
-"""What a value of `message.role` may mean: a role; `call`, `thought`: a message that is itself a
-call, or a thought, of the assistant; `fragment`: a piece of an answer, which those that follow it
-continue; `skip`: a record for the interface, which the model did not see."""
+"""What a value of `message.role` may mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPaths:
-    """`conversation`: paths from a record.
-
-    messages  the list of messages of a conversation; none: each record is a message
-    id        the conversation's id; without `messages`, records with equal ids are a conversation
-    session   with `messages`: records with equal values are a conversation, one after another
-    order     the value by which the records of a conversation are ordered; none: as logged
-    """
+    """`conversation`: paths from a record."""
 
     messages: str | None = None
     id: str | None = None
@@ -80,11 +71,7 @@ class MessagePaths:
 
 @dataclass(frozen=True, slots=True)
 class MappingSpec:
-    """A mapping file.
-
-    records  the path, in a JSON document, to the list of records; none: lines, list items or rows
-    query    for a SQLite database: the SELECT whose rows are the records
-    """
+    """A mapping file: docs/mapping.md explains its keys."""
 
     message: MessagePaths
     conversation: ConversationPaths = field(default_factory=ConversationPaths)

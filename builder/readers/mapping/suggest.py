@@ -200,11 +200,11 @@ def _cut(value: Json) -> Json:
 def _unread(found: _Proposed) -> Iterator[tuple[str, Json]]:
     """Yields (path, value) of what no path reads of the records and their messages."""
     reading, spec = reading_of(found.spec), found.spec
-    places: list[tuple[KeyPlace, Json]] = [(reading.record, row) for row in found.rows
+    unread = [one for row in found.rows for one in reading.record.unread(row)
               if not spec.are_messages or role_of(spec.message, row) != "skip"]  # fmt: skip
-    places += [] if spec.are_messages else [(reading.message, one) for one in found.messages]
-    for place, value in places:
-        yield from (one for one in place.unread(value) if one[1] not in (None, "", [], {}))
+    for message in () if spec.are_messages else found.messages:
+        unread += reading.message.unread(message)
+    yield from (one for one in unread if one[1] not in (None, "", [], {}))
 
 
 def _doubts(found: _Proposed) -> Iterator[str]:
