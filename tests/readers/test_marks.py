@@ -6,7 +6,7 @@ import pytest
 
 from builder.conversation import Conversation
 from builder.readers import readers
-from builder.readers.toolkit.marks import cut_code, finish_fault, is_removed, trains
+from builder.readers.toolkit.marks import finish_fault, is_removed, trains
 from builder.sources.source import Source
 
 OUT = [
@@ -34,20 +34,6 @@ NEITHER = [
 )
 def test_part_in_the_loss(key, value, expected):
     assert trains(key, value) is expected
-
-
-@pytest.mark.parametrize(
-    ("item", "code"),
-    [
-        ({"interrupted": True}, "aborted"), ({"isAborted": True}, "aborted"),
-        ({"status": "cancelled"}, "aborted"), ({"partial": True}, "truncated"),
-        ({"complete": False}, "truncated"), ({"finish_reason": "length"}, "truncated"),
-        ({"stopReason": "end_turn"}, None), ({"interrupted": False, "complete": True}, None),
-        ({"status": "completed"}, None), ({"complete": None}, None),
-    ],
-)  # fmt: skip
-def test_cut(item, code):
-    assert cut_code(item) == code
 
 
 def test_finish_reasons():

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from builder import cli
+from builder.conversation import Text, ToolCall
 from builder.dataset.forms import reader_for
 from builder.normalize.reading import derived_context
+from builder.problem import Problem
 from builder.readers import read_events, readers, recognise
 from builder.sources.source import Source
 
@@ -29,11 +31,16 @@ PAIR = {"request": {"model": "m", "messages": CHAT[:1]}, "response": RESPONSE}
 COMPLETION = {"prompt": CHAT[:3], "completion": CHAT[3:], "tools": [TOOL]}
 
 
-def only(row):
-    """Returns the one conversation of a file of this row, by the reader that recognises it."""
-    source = Source("rows.jsonl", data=json.dumps(row).encode() + b"\n")
+def events(*rows):
+    """Returns the events of a file of these rows, by the reader that recognises it."""
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    source = Source("rows.jsonl", data=lines.encode())
     (name,) = recognise(source)
-    (found,) = read_events(readers()[name], source)
+    return list(read_events(readers()[name], source))
+
+
+def only(row):
+    (found,) = events(row)
     return found
 
 
@@ -209,12 +216,6 @@ def test_only_the_completion_of_a_prompt_is_trained():
 PROMPT, GOOD, BAD = CHAT[:1], [CHAT[-1]], [{"role": "assistant", "content": "worse"}]
 
 
-def events(row):
-    source = Source("row.json", data=json.dumps(row).encode())
-    (name,) = recognise(source)
-    return list(read_events(readers()[name], source))
-
-
 def answer(conversation):
     return conversation.messages[-1].parts[0].text
 
@@ -223,6 +224,7 @@ def answer(conversation):
     "row",
     [
         {"prompt": PROMPT, "chosen": GOOD, "rejected": BAD},
+        {"prompt": PROMPT, "chosen": "a", "rejected": "worse"},
         {"prompt": "q", "chosen": GOOD, "rejected": BAD},
         {"chosen": PROMPT + GOOD, "rejected": PROMPT + BAD},
         {
@@ -349,3 +351,130 @@ def test_the_response_decides_the_api_of_a_request_with_text_alone():
     source = Source("x.json", data=json.dumps({"request": request, "response": response}).encode())
     assert [*recognise(source)] == ["anthropic-messages"]
     assert only({"request": request, "response": response}).messages[-1].parts[0].text
+
+
+# -- a prompt in one column and its answer in another ---------------------------------------------
+
+ASKED = [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]
+BEFORE = [*ASKED, {"role": "assistant", "content": "old"}, {"role": "user", "content": "more"}]
+HALF = {"role": "assistant", "content": "a"}
+ROUND = {"input": "r", "output": "b"}
+
+
+def turns(conversation):
+    """Returns the trained texts, and the others of the assistant."""
+    answers = [one for one in conversation.messages if one.role == "assistant"]
+    return [
+        ["".join(p.text for p in one.parts if isinstance(p, Text)) for one in answers if found(one)]
+        for found in (lambda one: one.untrained is None, lambda one: one.untrained is not None)
+    ]
+
+
+@pytest.mark.parametrize("answer", ["a", HALF, [HALF]], ids=["text", "message", "messages"])
+@pytest.mark.parametrize("column", ["completion", "response", "output"])
+@pytest.mark.parametrize("prompt", ["prompt", "messages", "input"])
+def test_the_answer_in_another_column_is_trained_and_those_of_the_prompt_are_not(
+    prompt, column, answer
+):
+    found = only({prompt: ASKED, column: answer})
+    assert [message.role for message in found.messages] == ["system", "user", "assistant"]
+    assert (turns(found), dict(found.changes)) == ([["a"], []], {})
+    found = only({prompt: BEFORE, column: answer, "model": "m"})
+    assert (turns(found), found.model, found.recorded) == ([["a"], ["old"]], "m", True)
+
+
+@pytest.mark.parametrize("body", [RESPONSE, json.dumps(RESPONSE)], ids=["object", "text"])
+def test_a_response_beside_the_messages_of_its_request_is_a_capture(body):
+    found = only({"messages": BEFORE, "response": body})
+    assert (turns(found), found.model) == ([["a"], ["old"]], "m")
+
+
+def test_an_answer_may_itself_be_json():
+    found = only({"messages": ASKED, "response": '{"city": "Oslo"}'})
+    assert turns(found) == [['{"city": "Oslo"}'], []]
+
+
+def test_another_answer_beside_a_whole_conversation_is_counted():
+    found = only({"messages": [*ASKED, HALF], "response": "another answer"})
+    assert (turns(found), dict(found.changes)) == ([["a"], []], {"unknown_column:response": 1})
+
+
+@pytest.mark.parametrize(
+    ("row", "texts"),
+    [
+        ({"prompt": "q", "response": "a", "system": "s"}, ["s", "q", "a"]),
+        ({"prompt": "q", "completion": "a", "system_prompt": "s"}, ["s", "q", "a"]),
+        ({"instruction": "i", "context": "c", "response": "a"}, ["i\nc", "a"]),
+        ({"text_input": "q", "output": "a"}, ["q", "a"]),
+        ({"conversation": [{"human": "q", "assistant": "a"}], "system": "s"}, ["s", "q", "a"]),
+        (
+            {"conversation": [{"system": "s", "input": "q", "output": "a"}, ROUND]},
+            ["s", "q", "a", "r", "b"],
+        ),
+    ],
+)
+def test_questions_and_answers_as_texts(row, texts):
+    found = only(row)
+    assert [part.text for message in found.messages for part in message.parts] == texts
+    assert not found.changes
+
+
+def test_a_call_traced_by_weave_has_its_request_in_inputs():
+    found = only(
+        {"op_name": "chat", "inputs": {"model": "m", "messages": BEFORE}, "output": RESPONSE}
+    )
+    assert (turns(found), found.model, found.recorded) == ([["a"], ["old"]], "m", True)
+
+
+# -- roles of other names, and records in no known form --------------------------------------------
+
+FLAT_CALL = {"function": {"name": "f", "arguments": {"x": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("user", "assistant"),
+    [("human", "ai"), ("User", "Chatbot"), ("user", "model"), ("human", "gpt"), ("user", "bot")],
+)
+@pytest.mark.parametrize("column", ["messages", "conversations", "conversation"])
+@pytest.mark.parametrize("result", ["tool", "observation", "environment", "ipython", "function"])
+def test_roles_of_other_names_are_read(user, assistant, column, result):
+    turns = [
+        {"role": "system", "content": "s"},
+        {"role": user, "content": "q"},
+        {"role": assistant, "content": "", "tool_calls": [FLAT_CALL]},
+        {"role": result, "content": "r"},
+        {"role": assistant, "content": "a"},
+    ]
+    (found,) = events({column: turns})
+    roles = [message.role for message in found.messages]
+    assert roles == ["system", "user", "assistant", "tool", "assistant"]
+    assert found.messages[2].parts == (ToolCall("f", {"x": 1}),)
+
+
+def test_a_call_that_no_reader_knows_ends_the_sample():
+    turns = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "metadata": "f", "content": '{"x": 1}'},
+        {"role": "observation", "content": "r"},
+        {"role": "assistant", "content": "a"},
+    ]
+    (found,) = events({"messages": turns})
+    assert [getattr(part, "code", None) for part in found.messages[1].parts] == [None, "bad_call"]
+
+
+def test_a_conversation_in_another_form_among_rows_is_rejected_not_ignored():
+    row = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
+    other = {"log": [{"role": "asker", "said": "q"}, {"role": "teller", "said": "a"}]}
+    _, problem = events(row, other)
+    assert isinstance(problem, Problem)
+    assert (problem.code, problem.records) == ("unknown_shape", 1)
+
+
+def test_of_several_lists_in_a_document_the_one_with_messages_is_read():
+    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    rows, users = [{"messages": turns}], [{"id": "u", "name": "Ann", "tags": ["x"]}]
+    document = {"users": users, "data": {"rows": rows}}
+    source = Source("log.json", data=json.dumps(document).encode())
+    assert list(recognise(source)) == ["openai-chat"]
+    both = Source("log.json", data=json.dumps({"train": rows, "test": rows}).encode())
+    assert recognise(both) == {}, "one of them alone would lose the other"

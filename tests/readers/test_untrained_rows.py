@@ -67,6 +67,7 @@ def test_an_answer_that_its_author_excludes_is_not_trained_in_any_form(mark):
         ({"interrupted": True}, "aborted"), ({"isAborted": True}, "aborted"),
         ({"status": "cancelled"}, "aborted"), ({"partial": True}, "truncated"),
         ({"complete": False}, "truncated"), ({"finish_reason": "length"}, "truncated"),
+        ({"stopReason": "end_turn"}, None), ({"complete": None, "status": "completed"}, None),
     ],
 )  # fmt: skip
 def test_an_answer_that_was_cut_is_not_trained_in_any_form(mark, code):

@@ -35,7 +35,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, one_or_many
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import not_object
 from builder.sources.listing import Listing
@@ -63,7 +63,7 @@ def _recognise(source: Source) -> str | None:
 
 
 def _is_question(row: dict[str, Json]) -> bool:
-    listed = [as_dict(item) for item in _listed(row.get("function"))]
+    listed = [as_dict(item) for item in one_or_many(row.get("function"))]
     described = all("name" in item and "parameters" in item for item in listed)
     context = ("function" in row and described) or "involved_classes" in row
     return "id" in row and context and bool(_asked(row.get("question")))
@@ -152,7 +152,7 @@ def _conversation(
         id=unique_name(str(name) if isinstance(name, str | int) and name != "" else where, names),
         record=where,
         messages=tuple(messages),
-        tools=None if functions is None else tuple(_listed(functions)),
+        tools=None if functions is None else tuple(one_or_many(functions)),
         records=records,
         problems=tuple(problems),
         changes=changes,
@@ -160,10 +160,6 @@ def _conversation(
         evaluation=True,
         outcome={"benchmark": "BFCL"},
     )
-
-
-def _listed(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else [value]
 
 
 def _turns(truth: Json) -> list[Json]:

@@ -200,17 +200,17 @@ def _as_sent(messages: list[Message]) -> Iterator[Message]:
     A logged request, which may contain the only system message, follows the task in the dump.
     """
     ordered = sorted(messages, key=lambda message: message.role != "system")
-    for joins, group in groupby(ordered, key=_is_text):
+
+    def is_text(message: Message) -> bool:
+        return message.role == "user" and all(isinstance(part, Text) for part in message.parts)
+
+    for joins, group in groupby(ordered, key=is_text):
         if not joins:
             yield from group
             continue
         texts = [part for message in group for part in message.parts if isinstance(part, Text)]
         joined = "\n".join(part.text for part in texts)
         yield Message("user", (Text(joined, harness=all(part.harness for part in texts)),))
-
-
-def _is_text(message: Message) -> bool:
-    return message.role == "user" and all(isinstance(part, Text) for part in message.parts)
 
 
 def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:

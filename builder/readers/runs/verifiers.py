@@ -167,10 +167,7 @@ class _Graph:
     def is_sampled(self, at: int) -> bool:
         """Returns whether the model gave this message in this trace."""
         node = self._nodes[at]
-        return node.get("sampled") is True and self._role(at) == "assistant"
-
-    def _role(self, at: int) -> str:
-        return as_str(self._nodes[at], "message", "role")
+        return node.get("sampled") is True and as_str(node, "message", "role") == "assistant"
 
     def paths(self) -> Iterator[list[int]]:
         """Yields the path to each leaf; one of the paths that share their last sampled message.
@@ -266,15 +263,11 @@ def _definition(tool: Json) -> Json:
     return {**rest, "name": qualified(spec["namespace"], as_str(spec.get("name")))}
 
 
-def _read(source: Source) -> Iterator[Event]:
-    return read_rows(source, _episode, _COLUMNS)
-
-
 READER = Reader(
     name="verifiers",
     summary="verifiers and prime-rl rollouts: episodes or traces with nodes of sampled messages",
     evidence=("source",),
     recognise=_recognise,
-    read=_read,
+    read=lambda source: read_rows(source, _episode, _COLUMNS),
     splits=splits,
 )

@@ -26,6 +26,7 @@ THOUGHT_TEXTS = (
 _BLOCKS = ("thinking_blocks", "reasoning_details")
 """Keys of a message that hold its thought in typed blocks (LiteLLM, OpenRouter)."""
 
+_HIDDEN = ("encrypted", "redacted", "summary")
 _TEXTS = ("thinking", "text", "content", "reasoning", "thought", "reasoning_text")
 """Keys that hold the text of a block."""
 
@@ -94,7 +95,11 @@ def thoughts_of_keys(message: dict[str, Json]) -> list[Part]:
         if (text := _text(message.get(key))).strip() and text.strip() != content:
             return [Reasoning(text)]
     for key in _BLOCKS:
-        thoughts = [_text(block) for block in as_dicts(message.get(key)) if _is_clear(block)]
+        thoughts = [
+            _text(block)
+            for block in as_dicts(message.get(key))
+            if not any(mark in as_str(block.get("type")) for mark in _HIDDEN)
+        ]
         if any(thoughts):
             joined = key == "reasoning_details"  # pieces of one thought
             return [
@@ -114,11 +119,6 @@ def with_thoughts(parts: Iterable[Part], *messages: dict[str, Json]) -> list[Par
         return answer
     thoughts = filter(None, map(thoughts_of_keys, messages))
     return [*next(thoughts, ()), *answer]
-
-
-def _is_clear(block: dict[str, Json]) -> bool:
-    kind = as_str(block.get("type"))
-    return "encrypted" not in kind and "redacted" not in kind and "summary" not in kind
 
 
 def _text(value: Json) -> str:

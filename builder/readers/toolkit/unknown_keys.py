@@ -372,7 +372,9 @@ class KnownKeys:
                 continue
             inner = item
             if not item.keys() <= known:
-                unknown = [key for key in item if self._is_unknown(key)]
+                unknown = [
+                    key for key in item if key not in known and not key.startswith(self.beginnings)
+                ]
                 unknown_keys += (key for key in unknown if has_words(item[key]))
                 inner = {key: item[key] for key in item if key not in unknown}
             for key, one in inner.items():
@@ -385,9 +387,6 @@ class KnownKeys:
                 elif type(one) is dict and (key not in free or not self.inside.isdisjoint(one)):
                     pending += [*one.values()] if key in self.maps else [one]
         return unknown_keys if unknown_keys and not self._is_left_out(value) else []
-
-    def _is_unknown(self, key: str) -> bool:
-        return key not in self.known and not key.startswith(self.beginnings)
 
     def _is_left_out(self, value: Json) -> bool:
         return any(
