@@ -31,7 +31,7 @@ from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
 from builder.readers.homes import Home
-from builder.readers.toolkit.tool_forms import is_execution, without_executions
+from builder.readers.toolkit.tool_forms import without_executions
 from builder.readers.toolkit.unknown_keys import KnownKeys, shipped_keys, watch
 from builder.sources.listing import Listing
 from builder.sources.sniff import is_prefixed
@@ -187,24 +187,31 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
     seen = watch(source, reader.keys or shipped_keys(reader.name), is_split=is_split)
     events = _with_runs(reader.read(source))
     for event in events if seen is None else seen.complete(events):
-        if isinstance(event, Conversation) and any(map(is_execution, event.tools or ())):
-            tools = without_executions(event.tools or ())
-            event = replace(event, tools=tools)  # noqa: PLW2901 - completed
-        if (source.table is not None or source.peek.padding.calls) and isinstance(
-            event, Conversation
-        ):
-            event = replace(event, padded=True)  # noqa: PLW2901 - completed
-        if isinstance(event, Conversation) and _has_invalid_number(source, event):
-            detail = "it contains a number that is not valid JSON"
-            problem = Problem("number", event.record, detail, records=0)
-            event = replace(event, problems=(problem, *event.problems))  # noqa: PLW2901 - completed
-        if isinstance(event, Conversation) and is_newer(event.version, reader.checked):
-            changes = {**event.changes, "newer_version": 1}
-            event = replace(event, changes=changes)  # noqa: PLW2901 - completed
-        if isinstance(event, Conversation) and doubt is not None:
-            changes = {**event.changes, UNVERIFIED: 1}
-            event = replace(event, changes=changes)  # noqa: PLW2901 - completed
-        yield event
+        if isinstance(event, Conversation):
+            yield _completed(event, source, reader, doubt)
+        else:
+            yield event
+
+
+def _completed(
+    conversation: Conversation, source: Source, reader: Reader, doubt: str | None
+) -> Conversation:
+    """Returns a reader's conversation with what its source and the reader as a whole say of it."""
+    changes, problems = conversation.changes, conversation.problems
+    if _has_invalid_number(source, conversation):
+        detail = "it contains a number that is not valid JSON"
+        problems = (Problem("number", conversation.record, detail, records=0), *problems)
+    if is_newer(conversation.version, reader.checked):
+        changes = {**changes, "newer_version": 1}
+    if doubt is not None:
+        changes = {**changes, UNVERIFIED: 1}
+    return replace(
+        conversation,
+        tools=without_executions(conversation.tools),
+        padded=conversation.padded or source.table is not None or bool(source.peek.padding.calls),
+        problems=problems,
+        changes=changes,
+    )
 
 
 def _with_runs(events: Iterable[Event]) -> Iterator[Event]:

@@ -43,10 +43,10 @@ def is_execution(item: Json) -> bool:
     return has_result and ("tool_call_id" in item or _DEFINING.isdisjoint(item))
 
 
-def without_executions(tools: tuple[Json, ...]) -> tuple[Json, ...] | None:
+def without_executions(tools: tuple[Json, ...] | None) -> tuple[Json, ...] | None:
     """Returns the definitions of a list of tools; None if it has only calls that ran."""
-    kept = tuple(tool for tool in tools if not is_execution(tool))
-    return kept if kept or not tools else None
+    kept = tuple(tool for tool in tools or () if not is_execution(tool))
+    return tools if not tools else kept or None
 
 
 def decoded(definition: Json, changes: Counter[str]) -> Json:
