@@ -113,11 +113,12 @@ def conversations(
     numbered = Segments(session_id, records)
     targets: set[str] = set()
     known = frozenset(row.id for row in rows)
+    ends = any(row.of_type("step-finish") for row in rows)
     segments = [(segment, False) for segment in _segments(kept)]
     if any(row.role == "assistant" for row in rows[len(kept) :]) or _calls(rows) > _calls(kept):
         segments.append((_segments(rows)[-1], True))
     for segment, undone in segments:
-        reading = _Reading(session_id, targets, known)
+        reading = _Reading(session_id, targets, known, ends)
         for row in segment:
             reading.take(row)
         context = Context.lacking(_MISSING)
@@ -197,7 +198,9 @@ class _Reading:
 
     targets  turns that are targets in an earlier segment
     known    ids of all messages of the session
-    is_cut   an answer's question is not in the store, so earlier messages are missing
+    is_cut   what precedes was sent in another form, or is not in the store
+    ends     whether steps of the session have an end in the store
+    planned  an answer in plan mode precedes: the program says so to the agent `build`
     failed   the conversations that end with a failed request
     cleared  when the first result was cleared
     """
@@ -205,6 +208,8 @@ class _Reading:
     session: str
     targets: set[str]
     known: frozenset[str]
+    ends: bool
+    planned: bool = False
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
     system: str | None = None
@@ -228,6 +233,7 @@ class _Reading:
             # The next request begins with it: context, not an answer.
             texts = self._parts(row, [p for p in row.parts if p.get("type") == "text"])[0]
             self.changes["summary_as_context"] += 1
+            self.is_cut = True  # sent as question, answer and prompt: here one turn of the user
             parts = as_harness([Text(_QUESTION), *texts])
             self.messages.append(Message("user", parts, turn=row.id))
         else:
@@ -256,9 +262,11 @@ class _Reading:
         self.model = model or self.model
         asked = name_or_none(row.info.get("parentID"))
         self.is_cut = self.is_cut or (asked is not None and asked not in self.known)
+        agent = row.info.get("agent") or row.info.get("mode")
+        self.planned = self.planned or agent == "plan"
         steps = _steps(row.parts)
         for number, step in enumerate(steps, start=1):
-            fault = self._fault(row) if number == len(steps) else None
+            fault = self._fault(row) if number == len(steps) else self._break(step)
             parts, results = self._parts(row, step)
             turn = row.id if number == 1 else f"{row.id}/{number}"
             untrained = REPEAT if turn in self.targets else None
@@ -280,8 +288,10 @@ class _Reading:
             if not parts:
                 continue
             saw_cleared = self.cleared is not None and _created(row) >= self.cleared
-            lacks = saw_cleared or self.is_cut
-            context = Context.lacking(_MISSING | {"history"}) if lacks else None
+            missing = _MISSING | ({"history"} if saw_cleared or self.is_cut else set())
+            # The reminders of the modes are put into the request alone.
+            missing |= {"reminders"} if self.planned and agent in ("plan", "build") else set()
+            context = None if missing == _MISSING else Context.lacking(missing)
             message = Message("assistant", tuple(parts), turn, untrained, context, model)
             self.messages.append(replace(message, unknown=_unknown(step)))
             if results:
@@ -294,6 +304,14 @@ class _Reading:
             name = as_dict(error).get("name")
             return "aborted" if name == "MessageAbortedError" else "request_failed"
         return "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
+
+    def _break(self, step: Sequence[dict[str, Json]]) -> str | None:
+        """Returns the code for a step that has no end, though the session's steps have one.
+
+        The stream broke off, and the program asked again within the message.
+        """
+        has_end = any(part.get("type") == "step-finish" for part in step)
+        return "request_failed" if self.ends and not has_end else None
 
     def _parts(
         self, row: _StoreRow, items: Sequence[dict[str, Json]]
