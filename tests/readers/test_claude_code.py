@@ -165,7 +165,7 @@ def test_added_tools_start_no_new_conversation():
     (found,) = two_prompts(change)
     assert found.changes["tools_added_later"] == 1
     assert [t["name"] for t in found.tools] == ["Read", "Write"]
-    assert contexts(found) == [Context("rendered"), Context("proven")]
+    assert contexts(found) == [Context("partial", ("tools",)), Context("proven")]
 
 
 def test_a_changing_date_starts_no_new_conversation():

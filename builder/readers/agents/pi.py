@@ -153,7 +153,7 @@ class _PathStretch:
     tools        the tools by name
     in_place     later system messages were sent at their place
     edits        by the id of the entry: its new content, or None if it was taken out
-    tools_added  whether tools were added within the stretch
+    early        ids of the answers that did not have all of the tools yet
     api          the API that the request used, as logged, or ""
     exact_tools  the tools were sent as they are logged
     """
@@ -163,7 +163,7 @@ class _PathStretch:
     tools: Mapping[str, Json] = field(default_factory=dict)
     in_place: bool = False
     edits: Mapping[str, Json] = field(default_factory=dict)
-    tools_added: bool = False
+    early: frozenset[str] = frozenset()
     api: str = ""
     exact_tools: bool = True
 
@@ -192,8 +192,10 @@ def find_stretches(nodes: Sequence[Node]) -> list[_PathStretch]:
         if sent is not None and not _extends(current, sent, known):
             stretches.append(replace(sent, nodes=tuple(nodes[: _with_results(nodes, end)])))
         elif sent is not None:
-            added = sent.tools_added or len(current.tools) > len(sent.tools)
-            current = replace(current, tools_added=added)
+            early = sent.early
+            if len(current.tools) > len(sent.tools):
+                early = frozenset(before.id for before in nodes[:at] if before.answers)
+            current = replace(current, early=early)
         known.update(node.id for node in nodes[end : at + 1] if not node.is_aborted)
         sent, end = current, at + 1
     last = sent or _context(None, prompt, None, edits)
@@ -837,7 +839,7 @@ class _Session:
         missing = base = self._missing(stretch)
         missing |= {"history"} if is_cut else frozenset()
         model = self.model
-        changes = Counter({"tools_added_later": int(stretch.tools_added)})
+        changes = Counter({"tools_added_later": int(bool(stretch.early))})
         has_new = False
         for node in nodes:
             if node.role == "system":
@@ -866,10 +868,11 @@ class _Session:
             if node.answers:
                 is_edited = stretch.edits.get(node.id) is not None
                 missing |= {"reminders"} if node.id in self.injects else frozenset()
+                lacks = missing | ({"tools"} if node.id in stretch.early else frozenset())
                 message = replace(
                     message,
                     untrained="edited" if is_edited else self._code(node),
-                    context=Context.lacking(missing) if missing != base else None,
+                    context=Context.lacking(lacks) if lacks != base else None,
                 )
                 missing |= {"reasoning"} if _hides_reasoning(node.entry) else frozenset()
             messages.append(message)

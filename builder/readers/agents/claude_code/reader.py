@@ -184,23 +184,34 @@ def find_stretches(
 def _leave_deferred(run: _RequestRun) -> None:
     """Leaves out the tools that the requests of a stretch defer and that none of them loads.
 
-    The definition of a loaded tool was sent after the prompt, so its turns are at most `rendered`.
+    The definition of a loaded tool was sent after the prompt, so its turns are at most `rendered`,
+    and those before it was loaded lack it.
     """
     shape = run.shape
     marked = sum(map(is_deferred, shape.tools)) if shape is not None else 0
     if shape is None or not marked:
         return
     named: set[str] = set()
+    known: dict[str, set[str]] = {}
     for sent in run.messages:
         if sent.turn is None:
             named.update(loaded_names(sent.value.get("content")))
         else:
             named.update(part.name for part in sent.turn.parts if isinstance(part, ToolCall))
+            known[sent.turn.key] = set(named)
     offered, deferred = without_deferred(shape.tools, named)
     run.shape = replace(shape, tools=offered)
     run.changes["deferred_tools"] += len(deferred)
     if len(deferred) < marked:
         _lower_proven(run)
+    loaded = {_tool_name(tool) for tool in shape.tools if is_deferred(tool)} & named
+    for key, context in run.contexts.items():
+        if not loaded <= known[key]:
+            run.contexts[key] = _lacking_tools(context)
+
+
+def _lacking_tools(context: Context) -> Context:
+    return Context.lacking({*context.missing, "tools"})
 
 
 def _lower_proven(run: _RequestRun) -> None:
@@ -320,9 +331,11 @@ def _joined_shape(current: _RequestRun | None, new: Shape | None) -> Shape | Non
     moved = old.system != new.system
     if moved and _undated(old.system) != _undated(new.system):
         return None
-    current.changes["tools_added_later"] += len(new.tools) > len(old.tools)
     current.changes["system_date_moved"] += moved
     _lower_proven(current)
+    if len(new.tools) > len(old.tools):
+        current.changes["tools_added_later"] += 1
+        current.contexts = {key: _lacking_tools(one) for key, one in current.contexts.items()}
     return new
 
 
