@@ -299,29 +299,33 @@ def given_options(kind: type[Options], options: Options | Mapping[str, Any] | No
 def given_config(
     config: Config | Mapping[str, Any] | str | Path | None,
     preset: Preset | None = None,
+    model: str | None = None,
     *,
     for_merge: bool = False,
 ) -> Config:
     """Returns a configuration from a value, the path of a YAML file, or a dict of its keys.
 
     Paths in a dict are relative to the current folder; its keys override those of the preset.
+    `model` is `verify.model`.
     `for_merge` refuses those that a merge does not use. Raises UsageError.
     """
     from builder.config import Config, load_config  # noqa: PLC0415 - heavy
     from builder.config.fields import as_document  # noqa: PLC0415 - as above
-    from builder.config.load import read_over, refuse_unmerged  # noqa: PLC0415 - as above
+    from builder.config.load import over, read_over, refuse_unmerged  # noqa: PLC0415 - as above
     from builder.config.sections import MERGED  # noqa: PLC0415 - as above
 
     if preset is not None and not isinstance(preset, str):
         raise UsageError(f"preset: must be a name, found {type(preset).__name__}")
-    if preset is not None and config is None:
-        return load_config(preset=preset)
+    if config is None and (preset is not None or model is not None):
+        return load_config(preset=preset, model=model)
     if preset is not None and isinstance(config, Config):
         raise UsageError("preset: goes with a config that is a path or a dict, not with a Config")
     if isinstance(config, Config) and (faults := [*config.contradictions()]):
         raise UsageError("\n".join(f"config: {fault}" for fault in faults))
     if config is None or isinstance(config, Config):
         chosen = config or Config()
+        if model is not None:
+            chosen = replace(chosen, verify=replace(chosen.verify, model=model))
         if for_merge:
             changed = (item.name for item in fields(Config) if item.name not in MERGED)
             default = Config()
@@ -329,9 +333,12 @@ def given_config(
             refuse_unmerged(names, "config")
         return chosen
     if isinstance(config, str | os.PathLike):
-        return load_config(_file(config, "config"), preset, for_merge=for_merge)
+        return load_config(_file(config, "config"), preset, model=model, for_merge=for_merge)
     if isinstance(config, Mapping):
-        return read_over(preset, as_document(config), Path(), "config", for_merge=for_merge)
+        document = as_document(config)
+        if model is not None:
+            document = over(document, {"verify": {"model": model}})
+        return read_over(preset, document, Path(), "config", for_merge=for_merge)
     raise UsageError(f"config: must be a Config, a path or a dict, found {type(config).__name__}")
 
 

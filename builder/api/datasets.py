@@ -316,6 +316,7 @@ def tokenizer_of(
     Raises UsageError if those of the manifest cannot be loaded, or only from the Hub: a dataset of
     others must not choose what is downloaded.
     """
+    from builder.qwen3.models import model_named, target_of
     from builder.qwen3.reference import EMBEDDED, is_here, not_here, with_template
     from builder.qwen3.tokenizer import target_for
 
@@ -325,7 +326,9 @@ def tokenizer_of(
     template = None if chat_template is None else os.fspath(chat_template)
     if template is None and name == named and (tokenizer is None or name != EMBEDDED):
         template = manifest.chat_template
-    target = with_template(name, template, entry.template_options)
+    if entry.model and tokenizer is None and (template, name) == (None, EMBEDDED):
+        name = target_of(model_named(entry.model), asks_hub=False)
+    target = with_template(name, template, entry.template_options, entry.model)
     if tokenizer is None and chat_template is None and target != EMBEDDED:
         if not is_here(target):
             embedded, file = target_for(EMBEDDED), "tokenizer.json"

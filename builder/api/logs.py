@@ -204,6 +204,7 @@ def build_dataset(
     *,
     config: Config | Mapping[str, Any] | str | Path | None = None,
     preset: Preset | None = None,
+    model: str | None = None,
     tokenizer: str | Path | None = None,
     chat_template: str | Path | None = None,
     format: str | None = None,  # noqa: A002 - as the option
@@ -219,7 +220,8 @@ def build_dataset(
     """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
 
     `inputs` replace those of `config`, unless there are none ([]); they keep what it says of their
-    paths. `config` overrides the keys of `preset`. `tokenizer` (qwen3, a folder or a Hub id) and
+    paths. `config` overrides the keys of `preset`, which overrides those that follow from `model`,
+    the one to train (as `--for`). `tokenizer` (qwen3, a folder or a Hub id) and
     `chat_template` (a file or its sha256) override `config`, and for all inputs so do `format` (the
     name of a reader), `mapping` (a file, a dict or what `suggest_mapping` returns), `tools` (files
     with definitions; or a list of them, or what `capture_definitions` returns) and `system` (files
@@ -231,7 +233,7 @@ def build_dataset(
     `reasons` of the result says why. Raises UsageError (input, configuration, tokenizer, output
     folder), LedgerFault (a bug of ours).
 
-        built = build_dataset("logs", "out", preset="sft", tokenizer="Qwen/Qwen3.5-9B")
+        built = build_dataset("logs", "out", model="Qwen3-4B-Instruct-2507", preset="sft")
     """
     from builder.build.job import build
     from builder.config import override
@@ -242,7 +244,7 @@ def build_dataset(
     remote = RemoteOutput(place) if is_url(place) else None
     reading = ReadingProgress(on_progress)
     changed = _overridden(
-        given_config(config, preset),
+        given_config(config, preset, model),
         None if tokenizer is None else os.fspath(tokenizer),
         chat_template,
     )

@@ -52,6 +52,7 @@ from builder.parallel.pool import (
 )
 from builder.paths import expand_home
 from builder.problem import Problem, UsageError
+from builder.qwen3.reference import reference
 from builder.qwen3.templates import Style
 from builder.qwen3.tokenizer import Target, target_for
 from builder.readers.toolkit.narrow import as_dict
@@ -345,6 +346,7 @@ def _manifest(about: Manifest, built: BuildResult, run: PublishContext) -> Manif
 def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
     return TokenizerEntry(
         name=config.verify.tokenizer.published,
+        model=reference(target.reference).model,
         files=dict(target.files),
         template_sha256=target.template_sha256,
         template_name=target.template_name,

@@ -65,6 +65,7 @@ def audit(
             metavar="SET", help="Look for this evaluation set in it: a file or hf://OWNER/NAME."
         ),
     ] = None,
+    model: options.ForModel = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
     tokenizer: options.Tokenizer = None,
@@ -73,7 +74,7 @@ def audit(
     output: Output,
 ) -> int:
     """Analyse a dataset: its contents, what leaked into it, and what is wrong with it."""
-    configured = load_config(config, settings=settings or ()).audit_options
+    configured = load_config(config, settings=settings or (), model=model).audit_options
     chosen = replace(
         configured,
         contamination=_found(contamination or ()) or configured.contamination,

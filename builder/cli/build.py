@@ -68,6 +68,7 @@ def build(
             help="Write the dataset here: a folder, or s3://BUCKET/NAME.",
         ),
     ] = None,
+    model: options.ForModel = None,
     config: options.ConfigFile = None,
     preset: Annotated[
         Preset | None,
@@ -121,7 +122,7 @@ def build(
     """Turn logs into a dataset: read, normalise, verify and write."""
     decided = UserPath(review) if review is not None else None
     chosen = override(
-        load_config(config, preset, settings or (), review=decided),
+        load_config(config, preset, settings or (), model=model, review=decided),
         inputs=inputs or (),
         format=format,
         mapping=str(mapping) if mapping is not None else None,

@@ -17,7 +17,7 @@ _GROUPS: Mapping[str, str] = {
     "Options": "",
     "What is read": "--format --mapping --suggest-mapping --tools --system --allow-eval --index",
     "Configuration": "--config --preset --set --review",
-    "Model": "--tokenizer --chat-template --mode --unit",
+    "Model": "--for --tokenizer --chat-template --mode --unit",
     "Checks": "--schema --parity --as-loaded --masks",
     "How it runs": "--workers --engine --fresh --strict",
     "What is printed": "--full --json --quiet --verbose --help",

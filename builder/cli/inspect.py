@@ -142,6 +142,7 @@ def inspect(
         bool,
         typer.Option("--suggest-mapping", help="Propose a mapping for a log of your own."),
     ] = False,
+    model: options.ForModel = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
     tokenizer: options.Tokenizer = None,
@@ -151,7 +152,7 @@ def inspect(
     output: Output,
 ) -> int:
     """Show the format of a file or folder, and one conversation as the model will see it."""
-    chosen = load_config(config, settings=settings or ())
+    chosen = load_config(config, settings=settings or (), model=model)
     if allow_eval:
         chosen = chosen.with_evaluation()
     if suggest_mapping:

@@ -52,6 +52,15 @@ Workers = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every detail.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+ForModel = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="MODEL",
+        help="The model that you train: a Hub id or its last part, such as Qwen3-4B-Instruct-2507,"
+        " or the folder of a fine-tune. Tokenizer, template, mode and length follow.",
+    ),
+]
 Tokenizer = Annotated[
     str | None,
     typer.Option(

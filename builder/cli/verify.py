@@ -28,6 +28,7 @@ from builder.normalize.options import Unit
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
+from builder.qwen3.models import model_named, target_of
 from builder.qwen3.render import MODES
 from builder.qwen3.tokenizer import Target, target_for
 from builder.text import counted
@@ -100,6 +101,7 @@ LISTED = 100
 @command()
 def verify(
     dataset: options.Dataset,
+    model: options.ForModel = None,
     tokenizer: Annotated[list[str] | None, options.OF_DATASET] = None,
     chat_template: options.ChatTemplate = None,
     masks: Annotated[
@@ -149,7 +151,8 @@ def verify(
     output: Output,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
-    tokenizers: list[str | None] = [*tokenizer] if tokenizer else [None]
+    own = target_of(model_named(model)) if model is not None else None
+    tokenizers: list[str | None] = [*tokenizer] if tokenizer else [own]
     workers = workers or default_workers()
     manifest = Manifest.of(expand_home(dataset))
     names = [tokenizer_of(manifest, name, chat_template) for name in dict.fromkeys(tokenizers)]

@@ -15,6 +15,7 @@ from builder.conversation import Json
 from builder.options import Preset
 from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
+from builder.qwen3.models import model_named
 from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.options import ScrubOptions
 
@@ -24,21 +25,24 @@ def load_config(
     preset: Preset | None = None,
     settings: Sequence[str] = (),
     *,
+    model: str | None = None,
     review: UserPath | None = None,
     for_merge: bool = False,
 ) -> Config:
     """Reads a YAML file, in which paths are relative to its folder. None: the defaults.
 
     The keys of the file override those of the preset, `settings`, each KEY=VALUE, those of the
-    file, and `review` is `select.review`. `for_merge` refuses the keys that a merge does not use.
-    Raises UsageError with a line for each unknown or duplicate key, wrong type or value, and
-    contradiction.
+    file, `review` is `select.review`, and `model` is `verify.model`, from which others follow.
+    `for_merge` refuses the keys that a merge does not use. Raises UsageError with a line for each
+    unknown or duplicate key, wrong type or value, and contradiction.
     """
     own: object = None
     for setting in settings:
-        own = _over(own, _set(setting))
+        own = over(own, _set(setting))
     if review is not None:
-        own = _over(own, {"select": {"review": review}})
+        own = over(own, {"select": {"review": review}})
+    if model is not None:
+        own = over(own, {"verify": {"model": model}})
     if path is None:
         name = "--set" if own else f"--preset {preset}"
         return read_over(preset, own, Path(), name, for_merge=for_merge)
@@ -46,7 +50,7 @@ def load_config(
         raise UsageError(f"config: must be a path, found {type(path).__name__}")
     path = expand_home(fspath(path))
     document = _without_empty_sections(_document(path))
-    document = document if own is None else _over(document, own)
+    document = document if own is None else over(document, own)
     return read_over(preset, document, path.parent, str(path), for_merge=for_merge)
 
 
@@ -73,9 +77,14 @@ def read_over(
     if for_merge:
         refuse_unmerged([*_unmerged(document)], name)
     below = _document(_preset_file(preset)) if preset is not None else None
-    if document is None and below is None:
+    whole = below if document is None else over(below, document)
+    if whole is None:
         return Config()
-    return _read_config(below if document is None else _over(below, document), base, name)
+    section = whole.get("verify") if isinstance(whole, dict) else None
+    model = section.get("model") if isinstance(section, dict) else None
+    if isinstance(model, str) and model:
+        whole = over(model_named(model).options, whole)
+    return _read_config(whole, base, name)
 
 
 def _preset_file(preset: Preset) -> Path:
@@ -120,11 +129,11 @@ def _unmerged(document: object) -> Iterator[str]:
             yield from (f"audit.{key}" for key in keys if key in keys_of(ScrubOptions))
 
 
-def _over(base: object, document: object) -> object:
+def over(base: object, document: object) -> object:
     """Returns the keys of `document` over those of `base`; a key that is null overrides too."""
     if not isinstance(base, dict) or not isinstance(document, dict):
         return document
-    return {**base, **{key: _over(base.get(key), value) for key, value in document.items()}}
+    return {**base, **{key: over(base.get(key), value) for key, value in document.items()}}
 
 
 def _without_empty_sections(document: object) -> object:

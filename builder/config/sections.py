@@ -16,7 +16,8 @@ from builder.options import INLINE, Scalar, refusing_unknown
 from builder.output.manifest import DEFAULT_NAME, OutputOptions
 from builder.paths import UserPath
 from builder.problem import UsageError
-from builder.qwen3.reference import Reference
+from builder.qwen3.models import model_named, target_of
+from builder.qwen3.reference import EMBEDDED, Reference, with_template
 from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.options import ScrubOptions
 from builder.select.conditions import SelectOptions
@@ -47,9 +48,11 @@ class InputSection:
 class VerifySection:
     """`verify`: the tokenizer (qwen3, a folder or a Hub id), its chat template, and options.
 
+    model          the model to train, by its Hub id or a part of it: tokenizer and template follow
     chat_template  a file or the sha256 of another template; template: variables passed to it.
     """
 
+    model: str = ""
     tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
     chat_template: UserPath | None = None
     template: Mapping[str, Scalar] = field(default_factory=dict)
@@ -59,15 +62,19 @@ class VerifySection:
     def target(self) -> str:
         """Returns the name of the target (`builder.qwen3.reference`), with paths that exist."""
         name = self.tokenizer.written
+        model = model_named(self.model) if self.model else None
+        if model is not None and name == EMBEDDED and self.chat_template is None:
+            return with_template(target_of(model), None, cast("Mapping[str, Json]", self.template))
         if name != "qwen3" and self.tokenizer.located.is_dir():
             name = str(self.tokenizer.located)
-        if self.chat_template is None and not self.template:
+        if self.chat_template is None and not self.template and model is None:
             return name
         template = None
         if self.chat_template is not None:
             is_file = self.chat_template.located.is_file()
             template = str(self.chat_template.located) if is_file else self.chat_template.written
-        return str(Reference(name, template, cast("Mapping[str, Json]", self.template)))
+        options = cast("Mapping[str, Json]", self.template)
+        return str(Reference(name, template, options, model.name if model is not None else ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ class TokenizerEntry:
     template_sha256: str = key(TEXT, "digest of its chat template")
     template_name: str = key(TEXT, "name of a known template")
     template_options: Mapping[str, Json] = key(OBJECT, "`verify.template`: variables passed to it")
+    model: str = key(TEXT, "`verify.model`: the model to train", optional=True)
     missing: str = key(
         TEXT,
         "why all counts of tokens are estimates: the model's tokenizer is missing",

@@ -16,19 +16,25 @@ from builder.jsonio import JsonFault, dumps, loads
 
 EMBEDDED = "qwen3"
 _CHAT_TEMPLATE = "chat_template"
+_MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A target: its tokenizer, the file or hash of another template, options for the template."""
+    """A target: its tokenizer, the file or hash of another template, options for the template.
+
+    `model` is the repository of the model to train, which exports name.
+    """
 
     tokenizer: str = EMBEDDED
     chat_template: str | None = None
     options: Mapping[str, Json] = field(default_factory=dict)
+    model: str = ""
 
     def __str__(self) -> str:
         """Returns the text that `reference` reads."""
         pairs = [(_CHAT_TEMPLATE, self.chat_template)] if self.chat_template else []
+        pairs += [(_MODEL, self.model)] if self.model else []
         pairs += [(name, dumps(value)) for name, value in self.options.items()]
         query = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
         return f"{self.tokenizer}?{query}" if query else self.tokenizer
@@ -40,8 +46,9 @@ def reference(text: str) -> Reference:
     if not mark or "=" not in query or Path(text).expanduser().is_dir():
         return Reference(text)
     pairs = dict(parse_qsl(query, keep_blank_values=True))
-    template = pairs.pop(_CHAT_TEMPLATE, None)
-    return Reference(tokenizer, template, {name: _value(item) for name, item in pairs.items()})
+    template, model = pairs.pop(_CHAT_TEMPLATE, None), pairs.pop(_MODEL, "")
+    options = {name: _value(item) for name, item in pairs.items()}
+    return Reference(tokenizer, template, options, model)
 
 
 def is_path(tokenizer: str) -> bool:
@@ -50,10 +57,14 @@ def is_path(tokenizer: str) -> bool:
 
 
 def with_template(
-    name: str, chat_template: str | None, options: Mapping[str, Json] | None = None
+    name: str,
+    chat_template: str | None,
+    options: Mapping[str, Json] | None = None,
+    model: str = "",
 ) -> str:
-    """Returns the name of a target with another chat template, and options if it names none."""
+    """Returns the name of a target with another template, and what it lacks of the rest."""
     target = reference(name)
+    target = replace(target, model=target.model or model)
     if chat_template is not None:
         target = replace(target, chat_template=chat_template)
     if options and not target.options:

@@ -249,7 +249,9 @@ class Target:
 
     @property
     def model(self) -> str:
-        """Returns a model repository that carries the template; "MODEL" for an unknown text."""
+        """Returns the model to train, or one that carries the template; "MODEL": not known."""
+        if named := reference(self.reference).model:
+            return named
         known = TEMPLATES.get(self.template_sha256)
         return known.model if known else "MODEL"
 
@@ -397,8 +399,8 @@ def load(name: str = EMBEDDED) -> Target:
     its chat template is missing or not one of a target.
     """
     target = reference(name)
-    if target == Reference():
-        return _embedded()
+    if replace(target, model="") == Reference():
+        return replace(_embedded(), reference=name)
     folder = Path(target.tokenizer).expanduser()
     if target.tokenizer == EMBEDDED:
         with as_file(_ASSETS) as assets:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from builder.qwen3.models import POSITIONS, positions_of
 from builder.qwen3.templates import CHATML
 from builder.qwen3.tokenizer import Target
 from builder.text import counted
@@ -23,19 +24,6 @@ LONG = 32_768
 
 _ADVISED = {"Qwen/Qwen3-8B": 32_768}
 """Tokens for which a model's card says that it was trained, if fewer than its own limit."""
-
-_OWN_LIMITS = {
-    "Qwen/Qwen3-8B": 40_960,
-    "Qwen/Qwen3-4B-Instruct-2507": 262_144,
-    "Qwen/Qwen3-4B-Thinking-2507": 262_144,
-    "Qwen/Qwen3-Coder-30B-A3B-Instruct": 262_144,
-    "Qwen/Qwen2.5-7B-Instruct": 32_768,
-}
-"""Tokens of the longest text that a model reads as it is: `max_position_embeddings` of config.json.
-
-Of the models that a configuration names; one that is not listed has no known limit. The card of
-Qwen3-8B says: 32,768 natively, and 131,072 with YaRN.
-"""
 
 LORA_RANK = 16
 LORA_ALPHA = 32
@@ -85,7 +73,7 @@ class Facts:
     @property
     def beyond_model(self) -> str:
         """Describes how many samples are longer than the model reads, with a remedy; or ""."""
-        limit = _OWN_LIMITS.get(self.model, 0)
+        limit = positions_of(self.model) or 0
         over = self.over.get(limit, 0)
         if not over:
             return ""
@@ -133,7 +121,7 @@ def wider(tokens: int, turns: int) -> int:
 
 def over_limits(tokens: Iterable[int]) -> Counter[int]:
     """Returns {limit of a model: samples that are longer} for samples of so many tokens."""
-    limits = sorted({*_OWN_LIMITS.values()})
+    limits = sorted({*POSITIONS.values()})
     return Counter(limit for count in tokens for limit in limits if count > limit)
 
 
