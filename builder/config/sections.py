@@ -52,7 +52,7 @@ class VerifySection:
     chat_template  a file or the sha256 of another template; template: variables passed to it.
     """
 
-    model: str = ""
+    model: str | None = None
     tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
     chat_template: UserPath | None = None
     template: Mapping[str, Scalar] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Reads OpenHands V0 and V1 (SDK). Source: docs/formats/openhands-v0.md, openhands-v1.md."""
+"""Reads OpenHands V0 and V1 (SDK). Source: docs/formats/openhands-v0.md, docs/formats/openhands-v1.md."""
 
 from __future__ import annotations
 
