@@ -1,4 +1,4 @@
-"""Reads OpenHands V0 and V1 (SDK). Source: docs/formats/openhands-v0.md, docs/formats/openhands-v1.md."""
+"""Reads OpenHands V0 and V1 (SDK). Source: docs/formats/openhands-v0.md and -v1."""
 
 from __future__ import annotations
 
