@@ -212,7 +212,17 @@ def result_key(found: Columns, without: Collection[str]) -> str | None:
         and (is_usual("results", path) or not has_word("numbers", path))
         and not any(isinstance(one, bool) for one in values)
     ]
-    return min(usual, key=lambda path: (path.count("."), rank("results", path)), default=None)
+    path = min(usual, key=lambda path: (path.count("."), rank("results", path)), default=None)
+    return None if path is None else _unwrapped(found, path)
+
+
+def _unwrapped(found: Columns, path: str) -> str:
+    """Returns the path of what is alone in the objects at a path, if it is a result or its text."""
+    keys = {key for one in found[path] for key in as_dict(one)}
+    inner = f"{path}.{part(next(iter(keys), ''))}"
+    is_only = len(keys) == 1 and all(isinstance(one, dict) for one in found[path])
+    is_result = is_usual("results", inner) or is_usual("result_text", inner)
+    return inner if is_only and is_result and inner in found else path
 
 
 @dataclass(slots=True)
@@ -289,10 +299,7 @@ class _Results:
         without = [*without, *(linked or ())[1:]]
         text = result_key(found, without) or pick(found, "result_text", _CONTENT, without=without)
         if text is not None:
-            keys = {key for one in found[text] for key in as_dict(one)}
-            inner = f"{text}.{part(next(iter(keys), ''))}"
-            is_only = len(keys) == 1 and all(isinstance(one, dict) for one in found[text])
-            paths["text"] = inner if is_only and is_usual("result_text", inner) else text
+            paths["text"] = _unwrapped(found, text)
         if linked is not None:
             self.found.section["call"]["id"], paths["id"] = linked
         without = [*without, *paths.values()]
@@ -580,8 +587,9 @@ def _reply(
         speakers = {_meaning(role, one) for one in pooled.get(path) or filter(as_dict, found[path])}
         if "assistant" in speakers and speakers <= {"assistant", "tool"}:
             return path, path if path in pooled else f"[{path}]"
-        is_text = all(isinstance(one, str) for one in found[path]) and not is_usual("model", path)
-        if is_text and (is_usual("answer", path) or meaning(last_key(path)) == "assistant"):
+        is_answer = meaning(last_key(path)) == "assistant" and not has_word("numbers", path)
+        is_text = all(isinstance(one, str) for one in found[path])
+        if is_text and (is_usual("answer", path) or is_answer):
             return path, f"[{{role: 'assistant', text: {path}}}]"
     return None
 

@@ -247,7 +247,9 @@ def _asks(path: str, value: Json) -> bool:
     is_named = is_named or (is_usual("calls", path) and not isinstance(value, str))
     if isinstance(value, dict):
         return any(_asks(path if is_named else key, one) for key, one in value.items())
-    if not is_named or not isinstance(value, str) or has_word("numbers", path) or not value.strip():
+    if not is_named:
+        return has_words(value) and has_word("said", path.replace(".", "_"))
+    if not isinstance(value, str) or has_word("numbers", path) or not value.strip():
         return False
     return has_words(value) or not (_ID.fullmatch(value) or has_word("people", path))
 
