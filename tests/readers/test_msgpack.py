@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.jsonio import depth
-from builder.readers.traces.msgpack import MAX_DEPTH, MsgpackFault, unpack
+from builder.readers.traces.langchain import MAX_DEPTH, MsgpackFault, unpack
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from builder.conversation import Conversation, Message, ToolCall
 from builder.ledger import call_keys
 from builder.readers.traces import spans
 from builder.readers.traces.span_log import read_spans
-from builder.readers.traces.span_values import branch, identifier, listed
+from builder.readers.traces.spans import branch, identifier, listed
 from builder.sources.source import Source
 
 

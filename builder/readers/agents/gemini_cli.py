@@ -24,12 +24,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.gemini import (
-    content_messages,
-    mark_harness,
-    part_list,
-    read_parts,
-)
+from builder.readers.api.gemini import content_messages, mark_harness, part_list, read_parts
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, results_apart
 from builder.readers.toolkit.comparison import CallKeys, common_prefix, without_key

@@ -40,8 +40,6 @@ from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.tool_forms import loaded_names
 from builder.readers.toolkit.unknown_keys import noted
 
-# Parses blocks of Anthropic's Messages API (docs/formats/anthropic-messages.md "Blocks").
-
 Block = dict[str, Json]
 
 _HALF_CALL = "tool_use without its end"
@@ -181,9 +179,6 @@ def _has_blocks(messages: Iterable[Block]) -> bool:
     )
 
 
-# Assembles the events of a streamed message (docs/formats/anthropic-messages.md "Stream").
-
-
 def whole_message(events: Iterable[Json]) -> dict[str, Json]:
     """Returns the message of the events, in the form of a response that is not streamed.
 
@@ -258,9 +253,6 @@ class _Block:
         return block
 
 
-# Parses bodies of Anthropic's Messages API (docs/formats/anthropic-messages.md).
-
-
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request.
 
@@ -327,8 +319,6 @@ def continues(before: Json, after: Json) -> bool:
 
 MESSAGES = Api(ANTHROPIC, history, answers, continues)
 
-
-# Recognises rows: whole conversations in the form of a request to Anthropic's Messages API.
 
 _NESTED = frozenset({
     "messages", "tools", "system", "metadata", "thinking", "tool_choice", "stop_sequences",

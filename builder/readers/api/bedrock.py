@@ -31,8 +31,6 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, a
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted
 
-# Assembles the events of a ConverseStream answer.
-
 
 def is_event(body: dict[str, Json]) -> bool:
     """Returns whether a body is one event of a stream."""
@@ -114,8 +112,6 @@ def _whole_response(events: Iterable[Json]) -> dict[str, Json]:
         "stopReason": None if broken else stop,
     }
 
-
-# Parses bodies of Bedrock Converse (docs/formats/bedrock-converse.md).
 
 _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 _SILENT = frozenset({"cachePoint", "type"})

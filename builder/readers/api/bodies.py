@@ -23,8 +23,6 @@ from builder.distribution import install_line
 from builder.jsonio import JsonFault, loads
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
-# Decompresses the bodies of HTTP messages: gzip, zlib, zstd, Brotli.
-
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
@@ -124,8 +122,6 @@ def _whole(unpacked: bytes, name: str, *, ended: bool, is_more: bool) -> bytes:
         raise JsonFault("bad_body", f"{name}: the stream ends before its end marker")
     return unpacked
 
-
-# Decodes Amazon's binary event streams, in whose frames Bedrock streams answers.
 
 _PRELUDE = 12  # two lengths and their checksum
 _LEAST = 16  # a frame without headers and payload

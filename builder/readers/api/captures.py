@@ -24,14 +24,13 @@ from builder.readers.api.anthropic import MESSAGES, read_body
 from builder.readers.api.bedrock import CONVERSE, is_converse_row
 from builder.readers.api.bodies import is_stream, stream_events
 from builder.readers.api.cassettes import LIST_KEYS, interactions, looks_like_cassette
-from builder.readers.api.codec import Api, History
+from builder.readers.api.codec import Api, History, read_list, row_conversation
 from builder.readers.api.dialects import ANTHROPIC, BEDROCK, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 from builder.readers.api.exchanges import Exchange, gateway_records, open_exchange
 from builder.readers.api.gemini import GENERATE, is_generate_row
 from builder.readers.api.histories import Log
 from builder.readers.api.openai_chat import CHAT
 from builder.readers.api.openai_responses import RESPONSES
-from builder.readers.api.rows import read_list, row_conversation
 from builder.readers.toolkit.comparison import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.readers.toolkit.rows import outcome_beside, with_outcome
@@ -41,8 +40,6 @@ from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import once
 from builder.sources.stream import STREAM_ERRORS, stream_problem
-
-# Finds the records of exchanges in files of any kind.
 
 _WIREMOCK_KEYS = ("mappings", "requests")
 """Keys of WireMock's lists: of its stubs, and of its journal."""
@@ -174,8 +171,6 @@ def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
         values = stream_events(line.decode("utf-8", "replace"))
         yield source.seen(f"line {number}", values[0]) if values else Ignored("stream_field")
 
-
-# Recognises folders of a Batch job: its file of requests and its files of results.
 
 _FIRST_LINE = 1 << 20
 """Maximum bytes of a first line that recognition reads."""

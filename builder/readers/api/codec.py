@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from builder.conversation import Context, Json, Message, Part, Reasoning, Text, Unparsed
+from builder.conversation import (
+    Context,
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    Unparsed,
+)
 from builder.problem import Problem
 from builder.readers.api.exchanges import Exchange
-from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.comparison import calls, with_request_keys
+from builder.readers.toolkit.function_text import with_function_calls
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_str
 from builder.readers.toolkit.tool_forms import is_deferred, without_deferred
+from builder.sources.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +179,53 @@ class ServerStep:
 
 def _is_content(part: Part) -> bool:
     return bool(part.text) if isinstance(part, Text) else not isinstance(part, Reasoning)
+
+
+def row_conversation(
+    name: str, where: str, history: History, *, records: int = 1, complete: bool = True
+) -> Conversation | Problem:
+    """Returns the conversation of a row; a Problem if it has no assistant message.
+
+    `complete`: the last turn is a target even if its calls are unanswered. A list that a program
+    maintains may end with an interrupted turn.
+    """
+    if not any(message.role == "assistant" for message in history.messages):
+        return Problem("no_response", where, "no assistant message", records)
+    changes = Counter(history.changes)
+    messages = with_function_calls(history.messages, history.tools, changes)
+    return Conversation(
+        id=name,
+        record=where,
+        messages=with_request_keys(end_at_made_up(messages)),
+        tools=history.tools_offered(messages),
+        model=history.model,
+        records=records,
+        problems=tuple(replace(problem, where=where) for problem in history.problems),
+        changes=changes,
+        complete=complete and history.messages[-1].role == "assistant",
+    )
+
+
+def read_list(source: Source, read: Callable[[list[Json]], History]) -> Iterator[Event]:
+    """Yields the conversation of a file of messages, with the problems of unreadable records.
+
+    Problems after the last message do not affect the conversation.
+    """
+    messages: list[Json] = []
+    unread: list[Problem] = []
+    gaps: list[Problem] = []
+    for record in source.records():
+        if isinstance(record, Problem):
+            yield record
+            unread.append(record)
+            continue
+        messages.append(record.value)
+        gaps += [replace(problem, records=0) for problem in unread]
+        unread = []
+    if not messages:
+        return
+    history, records = read(messages), len(messages)
+    conversation = row_conversation("file", "file", history, records=records, complete=False)
+    if isinstance(conversation, Conversation):
+        conversation = replace(conversation, problems=(*gaps, *conversation.problems))
+    yield conversation

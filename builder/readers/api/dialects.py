@@ -15,8 +15,6 @@ from builder.conversation import Json
 from builder.readers.toolkit.comparison import looks_random
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
-# Reads answers of Cohere's chat API (v2) as choices of a chat completion.
-
 _EVENTS = frozenset({
     "message-start", "message-end", "content-start", "content-delta", "content-end",
     "tool-plan-delta", "tool-call-start", "tool-call-delta", "tool-call-end", "citation-start",

@@ -41,8 +41,6 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.rows import not_object
 from builder.sources.source import Record
 
-# Extracts requests and responses from LiteLLM's records (docs/formats/litellm.md).
-
 LITELLM = "litellm"
 
 _CALL_TYPES = {
@@ -154,8 +152,6 @@ def seen(request: dict[str, Json]) -> list[Json]:
     return [value for key, value in request.items() if key in _SEEN]
 
 
-# Opens records of gateway logs: Bedrock's invocation log, LiteLLM.
-
 _OPERATIONS = {
     "Converse": "converse",
     "ConverseStream": "converse-stream",
@@ -263,8 +259,6 @@ def _litellm(value: dict[str, Json]) -> _GatewayRecord | None:
         is_empty=bool(request) and not response and "response" in fields,
     )
 
-
-# Reads the thoughts in rows of NeMo Gym, which have the form of OpenAI's Responses API.
 
 _REQUEST = "responses_create_params"
 _SUMMARISED = ("gpt-", "o1", "o3", "o4", "codex", "computer-use")

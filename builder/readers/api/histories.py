@@ -47,8 +47,6 @@ from builder.readers.toolkit.comparison import (
 )
 from builder.readers.toolkit.narrow import as_dict, as_str
 
-# Makes messages and conversations of single answers of a capture.
-
 
 def abandoned(
     exchange: Exchange, history: History, answers: Sequence[ApiAnswer], chosen: ApiAnswer | None
@@ -83,8 +81,6 @@ def _answer_message(answer: ApiAnswer) -> Message:
 def _record_of(first: Exchange, last: Exchange) -> str:
     return first.where if first.where == last.where else f"{first.where} to {last.where}"
 
-
-# Decides whether a recorded response contains an answer, or why it contains none.
 
 _PENDING = frozenset({"queued", "in_progress", "searching"})
 """States of a response that the client asks for again later (Responses, Interactions)."""
@@ -129,8 +125,6 @@ def _why_unanswered(exchange: Exchange) -> str:
     has_body = any((exchange.response, exchange.events))
     return "the response contains no answer" if has_body else "the response is empty"
 
-
-# Builds a conversation of a capture from a chain of requests, each repeating the previous one.
 
 _PROMPTS = ("system", "developer")
 

@@ -23,8 +23,6 @@ from builder.readers.toolkit.comparison import calls, with_request_keys
 from builder.readers.toolkit.marks import has_removed, has_shortened
 from builder.sources.source import Source
 
-# LiteLLM: payloads of its logging callbacks, and rows of the proxy's SpendLogs.
-
 NAME = LITELLM
 
 _CUT = Problem(

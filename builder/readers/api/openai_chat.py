@@ -21,7 +21,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers.api import anthropic
-from builder.readers.api.codec import Api, ApiAnswer, History
+from builder.readers.api.codec import Api, ApiAnswer, History, row_conversation
 from builder.readers.api.dialects import (
     OPENAI_CHAT,
     ROLES,
@@ -30,7 +30,6 @@ from builder.readers.api.dialects import (
     is_cohere,
 )
 from builder.readers.api.exchanges import Exchange, is_answer
-from builder.readers.api.rows import row_conversation
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import (
     assistant_parts,
@@ -55,8 +54,6 @@ from builder.readers.toolkit.rows import with_media
 from builder.readers.toolkit.thoughts import THOUGHT_TEXTS, read_thoughts
 from builder.readers.toolkit.unknown_keys import UNKNOWN_COLUMN, noted, system_text, unknown_names
 
-# Reads answers of Ollama's own API (`/api/chat`) as choices of a chat completion.
-
 
 def _is_ollama(body: dict[str, Json]) -> bool:
     return isinstance(body.get("done"), bool) and "choices" not in body
@@ -75,8 +72,6 @@ def _choices_of(body: dict[str, Json]) -> list[dict[str, Json]]:
     finish = (as_str(body.get("done_reason")) or "stop") if body["done"] else None
     return [{"index": 0, "message": as_dict(body.get("message")), "finish_reason": finish}]
 
-
-# Assembles the chunks of a streamed chat completion.
 
 _TEXTS = ("content", "refusal", *THOUGHT_TEXTS)
 _IDS = ("token_ids", "output_ids")
@@ -222,8 +217,6 @@ class _Choice:
             message["function_call"] = {"name": self.legacy.name, "arguments": self.legacy.text}
         return {"role": "assistant", **message}
 
-
-# Parses bodies of OpenAI chat completions (docs/formats/openai-chat.md).
 
 TOOL_ROLES = frozenset({"tool_call", "tool_response"})
 """Roles of ms-swift: the text of a call, and its result."""
@@ -469,8 +462,6 @@ def _continues(before: Json, after: Json) -> bool:
 
 CHAT = Api(OPENAI_CHAT, history, answers, _continues)
 
-
-# Reads rows of fine-tuning files: messages with tools, and preference pairs.
 
 _KEYS = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",

@@ -30,8 +30,6 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, n
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 
-# Parses items of OpenAI's Responses API into messages (docs/formats/openai-responses.md "Items").
-
 _Item = dict[str, Json]
 
 _CALLS = {
@@ -243,8 +241,6 @@ def _programmatic(item: _Item) -> Unparsed:
     return Unparsed(as_str(item.get("name")), "programmatic_call")
 
 
-# Assembles the events of a streamed response (docs/formats/openai-responses.md "Stream").
-
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -280,8 +276,6 @@ def whole_response(events: Iterable[Json]) -> dict[str, Json]:
         response = {**response, "output": [done[at] for at in sorted(done)]}
     return response
 
-
-# Parses bodies of OpenAI's Responses API (docs/formats/openai-responses.md).
 
 MAX_KEPT = 32 << 20
 """Maximum number of characters of JSON kept for later requests."""
@@ -509,8 +503,6 @@ def _conversation_id(value: Json) -> str | None:
 
 RESPONSES = Api(OPENAI_RESPONSES, history, answers, continues, lambda: _ServerHistories().complete)
 
-
-# Recognises items without a request: files that are one list of items, and rows with `input`.
 
 _PAIRED = frozenset({"function_call", "function_call_output"})
 _ANSWERS = frozenset({"output", "response", "outputs"})

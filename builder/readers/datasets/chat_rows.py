@@ -30,9 +30,9 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Evidence, Reader
+from builder.readers.api.codec import row_conversation
 from builder.readers.api.dialects import ROLES
 from builder.readers.api.openai_chat import history
-from builder.readers.api.rows import row_conversation
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result

@@ -49,11 +49,13 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
-from builder.readers.traces.langchain_messages import as_fields, is_message, lc_message
 from builder.readers.traces.parts import (
     MAX_DECODED,
     PartNotes,
+    as_fields,
     decoded,
+    is_message,
+    lc_message,
     read_call,
     read_parts,
     read_result,
@@ -61,8 +63,6 @@ from builder.readers.traces.parts import (
     summaries,
     without_missing,
 )
-
-# Reads messages of any API, as traces log them: OpenAI, Responses, Gemini, LangChain.
 
 ROLES = {"human": "user", "model": "assistant", "ai": "assistant", "function": "tool"}
 _RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
@@ -240,8 +240,6 @@ def openai_calls(value: Json) -> list[Part]:
     return [read_call(item) for item in items] if all(is_call) else []
 
 
-# Reads requests of model calls of any API, as platforms log them.
-
 _LISTS = ("messages", "contents", "input", "prompt", "prompts")
 _SYSTEMS = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
 _TOOLS = ("tools", "functions", "function_declarations", "functionDeclarations")
@@ -389,8 +387,6 @@ def definitions(value: Json) -> list[Json]:
             tools.append(tool)
     return tools
 
-
-# Reads answers of models of any API, as platforms log them.
 
 _WRAPPERS = ("output", "result", "response", "outputs")
 _TEXTS = ("completion", "text", "output_text", "generated_text", "response", "answer", "output")

@@ -41,11 +41,9 @@ from builder.readers.traces.any_vendor import (
     with_system,
 )
 from builder.readers.traces.parts import PartNotes, decoded, is_empty
-from builder.readers.traces.span_values import branch, listed
+from builder.readers.traces.spans import branch, listed
 from builder.readers.traces.steps import ModelCall, Step, TraceBuffer
 from builder.sources.source import Record, Source
-
-# Reads Langfuse observations as steps, and the model calls of its generations.
 
 _ENCLOSING = frozenset({"SPAN", "CHAIN"})
 """Types of enclosing steps that may log a model call's answer as their own output."""

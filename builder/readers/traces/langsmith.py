@@ -24,8 +24,7 @@ from builder.readers.traces.any_vendor import (
     tools_of,
     with_system,
 )
-from builder.readers.traces.langchain_messages import is_message
-from builder.readers.traces.parts import PartNotes, decoded, is_empty
+from builder.readers.traces.parts import PartNotes, decoded, is_empty, is_message
 from builder.readers.traces.steps import ModelCall, Step, TraceBuffer
 from builder.sources.source import Record, Source
 

@@ -25,8 +25,7 @@ from builder.readers.traces.any_vendor import (
 )
 from builder.readers.traces.otel_genai import SpanReading, history_of, result_content
 from builder.readers.traces.parts import PartNotes, decoded
-from builder.readers.traces.span_values import is_cut
-from builder.readers.traces.spans import Span
+from builder.readers.traces.spans import Span, is_cut
 
 _KINDS = {"CHAT_MODEL": "model", "LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent"}
 _ASSESSED = ("score", "labels", "evaluator", "feedback")

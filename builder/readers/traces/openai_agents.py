@@ -39,8 +39,6 @@ from builder.readers.traces.steps import ModelCall, Step, TraceBuffer
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
-# Reads the sessions that the OpenAI Agents SDK keeps in SQLite: a row for each item.
-
 _COLUMNS = frozenset({"id", "session_id", "message_data"})
 _BRANCHES = frozenset({"session_id", "message_id", "branch_id", "sequence_number"})
 _ENCRYPTED = "__enc__"
@@ -165,8 +163,6 @@ def _response(item: dict[str, Json]) -> tuple[str | None, bool]:
     return response, role == "assistant" and not kind.endswith("_output")
 
 
-# Reads single spans of the OpenAI Agents SDK: model calls, and runs of tools.
-
 _CUT = "... [truncated]"
 """The end of a text that the SDK's exporter cut at 100,000 bytes."""
 _MAX_DEPTH = 8
@@ -253,8 +249,6 @@ def _is_cut(value: Json, depth: int = 0) -> bool:
     inner = value if isinstance(value, list) else [*as_dict(value).values()]
     return depth < _MAX_DEPTH and any(_is_cut(one, depth + 1) for one in inner)
 
-
-# Reads the OpenAI Agents SDK: spans as its exporters write them, and sessions in SQLite.
 
 _NAME = "openai-agents"
 

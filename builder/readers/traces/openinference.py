@@ -16,8 +16,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, na
 from builder.readers.traces.any_vendor import Outcome, Request, read_outcome, read_request, tools_of
 from builder.readers.traces.otel_genai import Logged, SpanReading, read_messages, request
 from builder.readers.traces.parts import PartNotes
-from builder.readers.traces.span_values import branch, decoded, is_cut, listed
-from builder.readers.traces.spans import Span
+from builder.readers.traces.spans import Span, branch, decoded, is_cut, listed
 
 _KINDS = {"LLM": "model", "AGENT": "agent", "CHAIN": "agent", "TOOL": "tool"}
 _INPUT = "llm.input_messages"

@@ -51,10 +51,7 @@ from builder.readers.traces.any_vendor import (
     read_request,
 )
 from builder.readers.traces.parts import PartNotes, read_call, read_part
-from builder.readers.traces.span_values import branch, decoded, is_cut, listed
-from builder.readers.traces.spans import Span
-
-# Reads OpenTelemetry's messages of parts, and the OpenAI-shaped bodies of its first events.
+from builder.readers.traces.spans import Span, branch, decoded, is_cut, listed
 
 _RESULTS = frozenset({"tool_call_response", "tool_result"})
 _KEYS = MESSAGE_KEYS | {"parts"}
@@ -195,9 +192,6 @@ def result_content(value: Json) -> tuple[Content, ...]:
         if len(kept) == len(content):
             return kept
     return (Data(value),)
-
-
-# Defines the common form of a span: a model request, an agent run or a tool run.
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,6 @@ from builder.readers.traces.spans import (
 )
 from builder.sources.source import Source
 
-# Collects what traces log outside requests: tool runs, and the tool definitions of agents.
-
 _MAX_ANCESTORS = 50
 """Maximum number of levels above a span that are searched for its agent."""
 

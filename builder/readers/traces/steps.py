@@ -27,8 +27,6 @@ from builder.readers.traces.any_vendor import Outcome, read_outcome, with_system
 from builder.readers.traces.parts import PartNotes
 from builder.sources.source import Source
 
-# Defines the steps of a platform's trace, which become conversations.
-
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
@@ -87,8 +85,6 @@ def enclosing(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
     )
     return (by_id[one] for one in parents if one in by_id)
 
-
-# Merges nested steps that log the same model call.
 
 MAX_DEPTH = 100
 """Maximum number of enclosing steps that are considered."""
@@ -182,9 +178,6 @@ def _logged_around(step: Step) -> Outcome | None:
     outcome = read_outcome(step.output, notes) if step.output is not None else Outcome()
     made = any(calls(answer.message) for answer in outcome.answers)
     return replace(outcome, before=()) if made and not notes.unreadable else None
-
-
-# Collects the outcome of a trace as its platform logs it: scores, feedback, errors, tags.
 
 
 @dataclass(slots=True)

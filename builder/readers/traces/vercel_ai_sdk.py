@@ -44,8 +44,6 @@ from builder.readers.traces.span_log import read_spans
 from builder.readers.traces.spans import VERCEL, first_dialect
 from builder.sources.source import Record, Source
 
-# Makes parts of the chunks of a UI message stream, which some applications store as `parts`.
-
 _STEPS = frozenset({"start-step", "step-start"})
 _MARKS = frozenset({"start", "finish", "finish-step", "message-metadata", "reasoning-part-finish"})
 """Chunks without content."""
@@ -125,8 +123,6 @@ def _call(part: dict[str, Json], calls: dict[str, dict[str, Json]]) -> dict[str,
 def _id(value: Json) -> str:
     return value if isinstance(value, str) else dumps(value)
 
-
-# Reads UI messages of the AI SDK: one assistant message contains a whole loop of steps.
 
 _ROLES = frozenset({"system", "user", "assistant", "data"})
 _UI_PARTS = frozenset(
@@ -387,8 +383,6 @@ def _model_of(items: list[Json]) -> str | None:
     names = Counter(name for name in named if name is not None)
     return max(names, key=lambda name: names[name]) if names else None
 
-
-# Reads the Vercel AI SDK: chats as user interfaces store them, and the messages sent to models.
 
 _CHATS = (
     "chatId", "chat_id", "threadId", "thread_id", "conversationId", "conversation_id", "sessionId",

@@ -24,8 +24,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, n
 from builder.readers.traces.any_vendor import definitions, fault_of, read_messages, read_request
 from builder.readers.traces.otel_genai import SpanReading, history_of
 from builder.readers.traces.parts import PartNotes, read_call
-from builder.readers.traces.span_values import decoded, is_cut
-from builder.readers.traces.spans import Span
+from builder.readers.traces.spans import Span, decoded, is_cut
 
 _PROMPT = "ai.prompt.messages"
 _SESSIONS = tuple(
