@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from builder.verify.summary import LineReport as LineReport
     from builder.verify.summary import Summary as Summary
     from builder.verify.verifier import Verdict as Verdict
-    from builder.view.serving import DatasetView as DatasetView
+    from builder.view.server import DatasetView as DatasetView
 
 _ROOMS = {
     "api": (
@@ -120,7 +120,7 @@ _ROOMS = {
     "readers": "Reader",
     "report.advice": "Advice Judgement",
     "report.compare": "DatasetDifference",
-    "view.serving": "DatasetView",
+    "view.server": "DatasetView",
     "sample": "Call Dialogue Sample Turn",
     "sources.source": "Record Source",
     "verify.summary": "LineReport Summary",

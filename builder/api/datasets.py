@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from builder.verify.options import VerifyOptions
     from builder.verify.summary import LineReport, Summary
     from builder.verify.verifier import Verdict
-    from builder.view.serving import DatasetView
+    from builder.view.server import DatasetView
 
 
 _REPOSITORY = re.compile(r"(?:[\w.-]{1,96}/)?[\w.-]{1,96}", re.ASCII)
@@ -260,7 +260,7 @@ def view_dataset(
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
     from builder.view.review_file import review_path
-    from builder.view.serving import serving
+    from builder.view.server import serving
 
     if review is None and not isinstance(dataset, str | os.PathLike):
         review = review_path(Path(ROWS))

@@ -36,7 +36,6 @@ _COLUMNS = {
 
 
 def _is_inferred(source: str | None, function: Mapping[str, Json]) -> bool:
-    """Returns whether a definition was inferred from calls; those that are have no description."""
     return source == "inferred" or (source == "mixed" and "description" not in function)
 
 

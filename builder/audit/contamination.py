@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from builder.audit.duplicates import shingles, word_numbers
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
-from builder.audit.shingles import shingles, word_numbers
 from builder.conversation import Json
 from builder.dataset.rows import dataset_rows
 from builder.jsonio import JsonFault, loads

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Literal, NamedTuple, get_args
 
 from builder.jsonio import JsonFault, loads
-from builder.sample import Dialogue
+from builder.sample import Dialogue, Turn
 
 ERROR = "error"
 """The failure of a call that the tool reports; others are `denied` and `interrupted`."""
@@ -101,3 +102,42 @@ def _is_error_object(response: str) -> bool:
     if value.get("success") is False or value.get("ok") is False:
         return True
     return bool(value.get("error") or value.get("is_error") or value.get("isError"))
+
+
+# Classifies the behaviour of a sample by its turns.
+
+Pattern = Literal[
+    "direct_answer", "single_call", "chain", "parallel", "clarification", "error_recovery"
+]
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+
+
+def pattern(dialogue: Dialogue, logged: Mapping[str, str] | None = None) -> Pattern:
+    """Returns one of PATTERNS; `logged` are the failures that the log states, if it states any."""
+    turns = dialogue.turns
+    calling = [at for at, turn in enumerate(turns) if turn.calls]
+    if not calling:
+        return "direct_answer"
+    failures = failed_calls(dialogue, logged)
+    failed = min((call.turn for call, code in failures.items() if code == ERROR), default=None)
+    if failed is not None and calling[-1] > failed:
+        return "error_recovery"
+    if _asked(turns[: calling[0]]):
+        return "clarification"
+    if any(len(turns[at].calls) > 1 for at in calling):
+        return "parallel"
+    for first, second in pairwise(calling):
+        if not any(turn.role == "user" for turn in turns[first:second]):
+            return "chain"
+    return "single_call"
+
+
+def _asked(turns: tuple[Turn, ...]) -> bool:
+    """Returns whether an assistant turn ends with a question and a user turn follows."""
+    asked = False
+    for turn in turns:
+        if turn.role == "assistant":
+            asked = turn.content.rstrip("*_)\"' \n").endswith(("?", "\uff1f"))
+        elif turn.role == "user" and asked:
+            return True
+    return False

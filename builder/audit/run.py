@@ -12,7 +12,8 @@ from builder.audit import calls, duplicates, turns
 from builder.audit.calls import CallAudit
 from builder.audit.contamination import ContaminationAudit, EvaluationSets
 from builder.audit.counts import Counts
-from builder.audit.duplicates import DuplicateAudit, compared_text
+from builder.audit.duplicates import DuplicateAudit, compared_text, word_numbers
+from builder.audit.failures import PATTERNS, pattern
 from builder.audit.leaks import Leaks
 from builder.audit.notes import (
     EVALUATION_RUN,
@@ -24,9 +25,7 @@ from builder.audit.notes import (
     benchmark_of,
 )
 from builder.audit.options import AuditOptions
-from builder.audit.pattern import PATTERNS, pattern
 from builder.audit.result import Audit, AuditFinding, FindingExample, Pick
-from builder.audit.shingles import word_numbers
 from builder.audit.tables import histograms, picks, tables
 from builder.audit.turns import count_turns, note_turns
 from builder.dataset.meta import SampleMeta
@@ -263,7 +262,6 @@ def audit(
 def _searched(
     rows: Iterable[DatasetRow], without_secrets: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[DatasetRow, bool]]:
-    """Yields each row, and whether its texts were searched before and have no secret."""
     following = {split: iter(flags) for split, flags in without_secrets.items()}
     for row in rows:
         yield row, bool(next(following.get(row.split, iter(())), False))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from builder.audit.counts import FIELDS, Counts
-from builder.audit.pattern import PATTERNS
+from builder.audit.failures import PATTERNS
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.codes import meaning_of_change
 from builder.ledger import ranked

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from builder.audit.pattern import pattern
+from builder.audit.failures import pattern
 from builder.build.preferences import (
     Corrected,
     abandonment,

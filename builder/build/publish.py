@@ -23,8 +23,7 @@ from builder.build.identity import versions
 from builder.build.results import ChunkResult
 from builder.card.card import card, pictures
 from builder.card.front import loading
-from builder.card.nothing import why_nothing
-from builder.card.result import BuildResult
+from builder.card.result import BuildResult, why_nothing
 from builder.config.sections import Config
 from builder.dataset.meta import SampleMeta
 from builder.dataset.review import Review

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from pathlib import PurePosixPath
 from shlex import quote
 
 import yaml
@@ -15,23 +17,66 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from builder.audit.notes import EVALUATION_RUN
 from builder.audit.result import Audit, AuditTable, GateAction, Histogram
-from builder.card.front import front_matter, license_id
-from builder.card.markdown import Cell, Code, code, indented, plain, table
+from builder.card.front import Cell, Code, code, front_matter, indented, license_id, plain, table
 from builder.card.result import BuildResult
-from builder.card.training import training
 from builder.config import Config, presets_in
 from builder.conversation import LEVEL_MEANINGS, LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
+from builder.export.variants import VARIANTS
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger, ranked
 from builder.normalize.options import Unit
 from builder.normalize.remedies import option_for, record_remedy, recovery
 from builder.output.manifest import Manifest
-from builder.qwen3.templates import TEMPLATES, Style
+from builder.qwen3.templates import TEMPLATES, Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import bin_counts, description, picture
 from builder.text import number, without_folders
+from builder.trainers import TRAINERS, configurations
 from builder.trainers.record import Targets
+
+# Describes how each trainer loads the dataset: the export, and a configuration that fits.
+
+UNABLE = "none: it would train turns that are context only, or another text"
+
+
+def training(
+    audit: Audit | None, splits: Sequence[str], targets: Targets, target: Target
+) -> dict[str, object] | None:
+    """Returns the lengths, exports and configurations; None if the dataset is empty."""
+    if audit is None or not audit.samples:
+        return None
+    style = target.style
+    known = replace(
+        audit.counts.training,
+        targets=targets,
+        hybrid=style.thoughts is Thoughts.hybrid,
+        model=target.model,
+        measured=style.is_specified,
+        missing=target.missing,
+    )
+    chosen = [(item, item.variant_for(targets, target)) for item in TRAINERS.values()]
+    exports, configured = [], []
+    for item, variant in chosen:
+        command = f"`builder export . --to {variant} -o {variant}`" if variant else UNABLE
+        exports.append((item.title, command))
+        if variant is None:
+            continue
+        files = configurations(variant, VARIANTS[variant].kind, (item,), known, splits, variant)
+        listed = []
+        for path, text in sorted(files.items()):
+            place = PurePosixPath(variant, "configs", path)
+            kind = place.suffix.lstrip(".").replace("py", "python")
+            listed.append((str(place).replace("configs/../", ""), kind, text.strip()))
+        configured.append((item.title, listed))
+    return {
+        "longest": known.longest,
+        "length": known.length,
+        "wide": known.wide_length if known.wide_length != known.length else 0,
+        "exports": exports,
+        "configurations": configured,
+    }
+
 
 SHOWN = 50
 """Rows of a table; the rest is counted in a line."""
@@ -226,7 +271,6 @@ def _differing(value: Json, default: Json) -> Json:
 
 
 def _non_default(item: Json) -> Json:
-    """Returns the values of an input that differ from the defaults."""
     if not isinstance(item, dict):
         return item
     return {key: value for key, value in item.items() if value not in (None, "auto", 1.0, [])}
@@ -274,7 +318,6 @@ def _remedies(ledger: Ledger) -> list[tuple[str, str]]:
 
 
 def _targets(config: Config, built: BuildResult) -> Targets:
-    """Returns which assistant turns of a sample are trained."""
     if built.is_weighted:
         return "some"
     targets: dict[Unit, Targets] = {"conversation": "every", "query": "some", "turn": "last"}

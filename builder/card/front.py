@@ -3,11 +3,71 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 
 from builder.audit.result import Audit
 from builder.report.html import escape_invisible
-from builder.text import shorten
+from builder.text import number, shorten
+
+# Writes Markdown with escaped log text: names of models and tools may be hostile.
+
+Cell = str | int | float | None
+
+
+class Code(str):
+    """Text from a log, written as a code span."""
+
+    __slots__ = ()
+
+
+def code(text: str, limit: int = 80) -> str:
+    """Returns a code span on one line, in which nothing is markup, a link or a mention.
+
+    A pipe becomes a broken bar, because some renderers end a table cell even at an escaped pipe.
+    Invisible characters become escapes.
+    """
+    escaped = shorten(escape_invisible(text), limit).replace("|", "\u00a6")
+    ticks = "`" * (1 + max(map(len, re.findall("`+", escaped)), default=0))
+    edge = " " if not escaped.strip() or escaped[0] == "`" or escaped[-1] == "`" else ""
+    return f"{ticks}{edge}{escaped}{edge}{ticks}" if escaped else "` `"
+
+
+def plain(text: str, limit: int = 80) -> str:
+    """Returns text without markup for use outside a code span, such as a heading."""
+    escaped = shorten(escape_invisible(text), limit)
+    return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in escaped)
+
+
+_SPECIAL = frozenset("<>&|`[]()*_~#!\\$@:")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[str]:
+    """Returns the lines of a table; a `str` is Markdown, `Code` is escaped."""
+    written = list(rows)
+    is_number = [
+        any(len(row) > at and isinstance(row[at], int | float) for row in written)
+        for at in range(len(columns))
+    ]
+    lines = [f"| {' | '.join(columns)} |"]
+    lines.append("|" + "|".join("---:" if right else "---" for right in is_number) + "|")
+    lines += [f"| {' | '.join(map(_cell, row))} |" for row in written]
+    return lines
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, Code):
+        return code(value)
+    return value if isinstance(value, str) else number(value)
+
+
+def indented(text: str) -> str:
+    """Returns an indented code block, which no line of the text can end."""
+    return "\n".join(f"    {escape_invisible(line)}".rstrip() for line in text.split("\n"))
+
 
 _SIZES = (
     (1_000, "n<1K"),
@@ -19,45 +79,13 @@ _SIZES = (
     (1_000_000_000, "100M<n<1B"),
 )
 
-_IDS = (
-    "apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0"
-    " bigcode-openrail-m afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause"
-    " bsd-3-clause-clear c-uda cc cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0"
-    " cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0"
-    " cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cdla-sharing-1.0"
-    " cdla-permissive-1.0 cdla-permissive-2.0 wtfpl ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1"
-    " eupl-1.2 agpl-3.0 gfdl gpl gpl-2.0 gpl-3.0 lgpl lgpl-2.1 lgpl-3.0 isc h-research"
-    " intel-research lppl-1.3c ms-pl apple-ascl apple-amlr mpl-2.0 odc-by odbl openrail++ osl-3.0"
-    " postgresql ofl-1.1 ncsa unlicense zlib pddl lgpl-lr deepfloyd-if-license"
-    " fair-noncommercial-research-license llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 gemma"
-    " unknown other"
-)
-LICENSES = frozenset(_IDS.split())
-"""The Hub's identifiers of licences (Hub documentation, "Licenses")."""
 
-_ALSO = {
-    "apache-2": "apache-2.0",
-    "apache2": "apache-2.0",
-    "apache2.0": "apache-2.0",
-    "apache-license-2.0": "apache-2.0",
-    "apache-license-version-2.0": "apache-2.0",
-    "the-mit": "mit",
-    "expat": "mit",
-    "cc0": "cc0-1.0",
-    "cc-zero": "cc0-1.0",
-    "odc-by-1.0": "odc-by",
-    "odbl-1.0": "odbl",
-    "pddl-1.0": "pddl",
-    "the-unlicense": "unlicense",
-    "gplv2": "gpl-2.0",
-    "gplv3": "gpl-3.0",
-    "agplv3": "agpl-3.0",
-    "lgplv3": "lgpl-3.0",
-    "bsd-2": "bsd-2-clause",
-    "bsd-3": "bsd-3-clause",
-    "mpl-2": "mpl-2.0",
-}
-"""Common and SPDX spellings in the form that `license_id` looks up."""
+@cache
+def licenses() -> Mapping[str, str]:
+    """Returns {spelling: the Hub's identifier of the licence} (Hub documentation, "Licenses")."""
+    text = (files("builder.card") / "licenses.tsv").read_text(encoding="utf-8")
+    return dict(line.split("\t") for line in text.splitlines()[1:])
+
 
 _CODES = {
     "English": "en",
@@ -149,10 +177,8 @@ def license_id(name: str) -> str:
         return "unknown"
     shorter = re.sub(r"-(?:license|only|or-later)$|\+$", "", key)
     for known in (key, shorter, re.sub(r"-v(?:ersion-)?(?=\d)", "-", shorter)):
-        if known in LICENSES:
-            return known
-        if known in _ALSO:
-            return _ALSO[known]
+        if known in licenses():
+            return licenses()[known]
     return "other"
 
 

@@ -14,8 +14,7 @@ from builder.audit.counts import Counts
 from builder.audit.notes import EVALUATION_RUN, UNREAD
 from builder.audit.result import GateAction
 from builder.build.engine import preloading
-from builder.card.nothing import MAX_REJECTS, nothing_in, review_applied
-from builder.card.result import BuildResult
+from builder.card.result import MAX_REJECTS, BuildResult, nothing_in, review_applied
 from builder.cli import options
 from builder.cli.accounting import print_ledger, print_rejects
 from builder.cli.command import Output, command

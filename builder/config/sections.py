@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import ClassVar, cast, get_type_hints
 
+from builder.audit.failures import Pattern
 from builder.audit.options import AuditOptions
-from builder.audit.pattern import Pattern
 from builder.config.fields import FieldReader, as_document, plain
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOptions

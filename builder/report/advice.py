@@ -157,7 +157,6 @@ def _context(counts: Counts) -> Judgement:
 
 
 def _lacking(counts: Counts) -> int:
-    """Returns the trained turns that lack what the user can still supply."""
     return min(counts.lacking, counts.context["partial"])
 
 
@@ -167,7 +166,6 @@ def _suppliable(counts: Counts) -> list[str]:
 
 
 def _named(codes: Sequence[str]) -> str:
-    """Returns codes of what a context lacks in words."""
     words = [_WORDS.get(code) or shorten(code.replace("_", " "), 30) for code in codes]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 

@@ -13,9 +13,7 @@ from builder.audit.counts import Counts
 from builder.audit.result import Audit, AuditTable, Histogram
 from builder.audit.tables import Row, histograms, tables
 from builder.qwen3.render import PARTS
-from builder.report.html import EMPTY, Html, join, macro, plain, tag
-from builder.report.page import fit
-from builder.report.rendered import Rendered
+from builder.report.html import EMPTY, Html, fit, join, macro, plain, tag
 from builder.text import number, percent, shorten
 
 Chart = Histogram | AuditTable
@@ -73,7 +71,6 @@ def _all_charts(counts: Counts, audit: Audit | None) -> list[Chart]:
 
 
 def _values(item: Chart) -> int:
-    """Returns the number of bins or rows that are not empty."""
     return sum(map(bool, item.counts)) if isinstance(item, Histogram) else len(item.rows)
 
 
@@ -130,7 +127,6 @@ def _numbers(note: str, table: Html) -> Html:
 
 
 def _anchor(kind: str, key: str) -> str:
-    """Returns a valid `id` for a key, which may contain anything."""
     kept = "".join(char if char.isascii() and char.isalnum() else "-" for char in key)
     return f"{kind}-{kept[:60]}"
 
@@ -275,7 +271,6 @@ def _bins(edges: list[int]) -> list[str]:
 
 
 def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
-    """Returns edges and counts, with neighbouring bins merged to at most MAX_BINS."""
     step = -(-len(histogram.counts) // MAX_BINS) or 1
     counts = [sum(histogram.counts[at : at + step]) for at in range(0, len(histogram.counts), step)]
     return list(histogram.edges[:-1:step]) + list(histogram.edges[-1:]), counts
@@ -331,18 +326,19 @@ def _label(x: float, y: float, caption: str, kind: str, anchored: str | None = N
 # -- tokens by part -----------------------------------------------------------------------------
 
 
-def share_bar(rendered: Rendered) -> Html:
+def share_bar(
+    parts: Mapping[str, int], spans: Iterable[tuple[int, int]], length: int, trained: int
+) -> Html:
     """Returns a bar of the parts of a sample, and of its trained text, with their tokens."""
-    whole = max(len(rendered.text), 1)
-    spans = [
+    whole = max(length, 1)
+    drawn = [
         _rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)
-        for start, end in rendered.spans
+        for start, end in spans
     ]
-    trained = rendered.trained
-    share = percent(trained / max(sum(rendered.parts.values()), 1))
+    share = percent(trained / max(sum(parts.values()), 1))
     caption = f"trained {number(trained)} ({share})" if trained else ""
     label = "Tokens by part, and the places of the trained text in the sample"
-    return _shares(rendered.parts, spans, caption, label)
+    return _shares(parts, drawn, caption, label)
 
 
 def dataset_shares(table: AuditTable, trained: float | None) -> Html:
@@ -378,7 +374,6 @@ def _shares(parts: Mapping[str, int], below: list[Html], caption: str, label: st
 
 
 def _key(kind: str, words: str) -> Html:
-    """Returns a name after a square in the colour of its part."""
     square = tag("svg", _rect(kind, 0, 0, 10, 10), viewBox="0 0 10 10", aria_hidden="true")
     return tag("span", square, plain(words))
 

@@ -115,7 +115,6 @@ def compare(before: str, after: str) -> DatasetDifference:
 
 
 def _missing(one: DatasetFacts, other: DatasetFacts) -> Counter[tuple[str | None, ...]]:
-    """Returns the samples of `one` that the other lacks, by the places of their conversations."""
     missing: Counter[tuple[str | None, ...]] = Counter()
     for name, count in (one.ids - other.ids).items():
         missing[one.places[name]] += count

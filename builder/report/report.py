@@ -29,8 +29,7 @@ from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.advice import SHOWN, judge
 from builder.report.charts import first_charts, other_charts
-from builder.report.html import EMPTY, Html, join, macro, tag, text
-from builder.report.page import fit, page
+from builder.report.html import EMPTY, Html, fit, join, macro, page, tag, text
 from builder.report.samples import LEGEND, Picked, headline, sample_html
 from builder.text import counted, number, percent, shorten
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from builder.codes import explain, meaning_of_change
 from builder.conversation import Json
@@ -15,13 +18,158 @@ from builder.qwen3.render import spans as trained_spans
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.report.charts import share_bar
-from builder.report.html import EMPTY, Html, cut, join, macro, tag, text
-from builder.report.inserted import words_of_person
-from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
-from builder.report.turns import IN_A_LIST, DisplayOptions, ShownTurns, as_written, failures_of
+from builder.report.html import EMPTY, Html, cut, join, macro, omission, plain, tag, text
+from builder.report.turns import (
+    IN_A_LIST,
+    DisplayOptions,
+    Limits,
+    ShownTurns,
+    as_written,
+    failures_of,
+    words_of_person,
+)
 from builder.sample import Sample
 from builder.text import number, shorten
 from builder.verify.verifier import MAX_CHARS
+
+# Renders the text that the model sees, with trained text and control tokens marked, and ids.
+
+Span = tuple[int, int]
+
+MAX_ENCODED = 100_000
+"""Code points of the longest text that is tokenised to show its ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A rendering with its trained spans, control tokens and tokens.
+
+    tokens  (index, id, span) of the tokens to show
+    count   the number of all tokens; 0 if the text was not tokenised
+    parts   {part: tokens} (`builder.qwen3.parts`), {} if they are not known
+    trained  the number of tokens of the spans; 0 if it is not known
+    """
+
+    text: str
+    spans: tuple[Span, ...] = ()
+    control: tuple[Span, ...] = ()
+    tokens: tuple[tuple[int, int, Span], ...] = ()
+    count: int = 0
+    parts: Mapping[str, int] = field(default_factory=dict)
+    trained: int = 0
+
+
+def encode(
+    rendering: str,
+    spans: Sequence[Span],
+    target: Target,
+    control: Sequence[Span] = (),
+    count: int = 0,
+) -> Rendered:
+    """Returns the rendering with its tokens; omits invalid spans.
+
+    `control` are the known control tokens. `count` is the number of all tokens if it is known; a
+    long text is not tokenised.
+    """
+    good = []
+    at = 0
+    for start, end in spans:
+        if at <= start < end <= len(rendering):
+            good.append((start, end))
+            at = end
+    known = Rendered(rendering, tuple(good), tuple(control), count=count)
+    if len(rendering) > MAX_ENCODED:
+        return known
+    try:
+        encoding = target.tokenizer.backend_tokenizer.encode(rendering, add_special_tokens=False)
+    except UnicodeEncodeError:  # lone surrogates: no tokenizer accepts them
+        return known
+    tokens = tuple(zip(range(len(encoding.ids)), encoding.ids, encoding.offsets, strict=True))
+    added = target.tokenizer.added_tokens_decoder
+    places = tuple(place for _, ident, place in tokens if ident in added)
+    return replace(known, control=places, tokens=tokens, count=len(tokens))
+
+
+def rendered_html(rendered: Rendered, limits: Limits) -> Html:
+    """Returns the text in a `pre`: trained pieces in `mark`, control tokens in `kbd`."""
+    kept = _pieces(rendered)
+    if len(kept) > 2 * limits.turns:
+        kept = kept[: limits.turns] + kept[-limits.turns :]
+    html: list[Html] = []
+    for before, (start, end, is_trained) in zip([(0, 0, False), *kept], kept, strict=False):
+        if start > before[1]:
+            html.append(omission(start - before[1]))
+        limit = limits.trained if is_trained else limits.other
+        ranges = [(start, end)]
+        if end - start > limit * 5 // 4:
+            stop = _before_token(rendered.control, start + limit * 2 // 3)
+            ranges = [(start, stop), (_before_token(rendered.control, end - limit // 3), end)]
+        inside = [_with_control(rendered, *ranges[0])]
+        for left, right in pairwise(ranges):
+            inside += [omission(right[0] - left[1]), _with_control(rendered, *right)]
+        html.append(tag("mark", *inside) if is_trained else join(inside))
+    return tag("pre", *html, class_="rendered", dir="auto")
+
+
+def _before_token(control: Sequence[Span], offset: int) -> int:
+    """Returns the position; if it is inside a control token, the beginning of the token."""
+    known = bisect_left(control, (offset, 0)) - 1
+    return control[known][0] if known >= 0 and control[known][1] > offset else offset
+
+
+def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
+    """Returns (start, end, is trained) of consecutive pieces of the whole text."""
+    pieces = []
+    done = 0
+    for start, end in rendered.spans:
+        if done < start:
+            pieces.append((done, start, False))
+        pieces.append((start, end, True))
+        done = end
+    if done < len(rendered.text):
+        pieces.append((done, len(rendered.text), False))
+    return pieces
+
+
+def _with_control(rendered: Rendered, start: int, end: int) -> Html:
+    """Returns the text of [start, end) with control tokens in `kbd`, except one cut by the end."""
+    pieces = []
+    done = start
+    for first, last in rendered.control[bisect_left(rendered.control, (start, 0)) :]:
+        if last > end:
+            break
+        pieces += [text(rendered.text[done:first]), tag("kbd", text(rendered.text[first:last]))]
+        done = last
+    return join([*pieces, text(rendered.text[done:end])])
+
+
+def tokens_html(rendered: Rendered, limits: Limits) -> Html:
+    """Returns each token above its id; a token that is part of a character shows all of it."""
+    if not rendered.tokens:
+        return tag("p", text("No token ids: too long, or no valid text."), class_="note")
+    trained = list(rendered.spans)
+    pieces: list[Html] = []
+    half = limits.tokens // 2
+    count = rendered.count
+    before = -1
+    for at, ident, (start, end) in rendered.tokens:
+        if count > limits.tokens and half <= at < count - half:
+            continue
+        if at != before + 1:
+            pieces.append(omission(at - before - 1, "tokens"))
+        while trained and trained[0][1] <= start:
+            trained.pop(0)
+        is_trained = bool(trained) and trained[0][0] <= start
+        part = plain(_piece(rendered.text[start : min(end, start + 40)]))
+        shown = tag("small", plain(str(ident)))
+        pieces.append(tag("span", part, shown, class_="t" if is_trained else None))
+        before = at
+    return tag("div", *pieces, class_="tokens")
+
+
+def _piece(token: str) -> str:
+    return token.replace(" ", "·").replace("\n", "↵").replace("\t", "⇥") or "…"
+
 
 LEGEND = macro("sample", "legend")
 """What the marks of a rendering mean."""
@@ -91,9 +239,8 @@ def _render(
         note = f"Rendered again for this page: these {are} the bytes that the build verified."
     known = ours if ours.text == rendering else Rendering(rendering, (), ())
     control = [(offset, offset + len(token)) for offset, token in known.control]
-    proven = count if same and known is ours and count else None
     spans = _spans(picked, known, sample, target)
-    shown = encode(rendering, spans, target, limits, control, proven)
+    shown = encode(rendering, spans, target, control, count if same else 0)
     return _with_parts(shown, known, picked.row.meta, target, is_built=same), note
 
 
@@ -152,7 +299,9 @@ def _body(
         return join((*parts, macro("sample", "sides", turns=turns.html(), text=shown)))
     tokens, estimated = _turn_tokens(sample, rendered, picked.row.meta.tokens)
     if rendered is not None and rendered.parts:
-        parts.append(share_bar(rendered))
+        length = len(rendered.text)
+        bar = share_bar(rendered.parts, rendered.spans, length, rendered.trained)
+        parts.append(bar)
     outline = turns.outline(tokens, estimated=estimated)
     beside = reading.alongside or (join((LEGEND, shown)) if shown else EMPTY)
     talk = macro("sample", "reading", outline=outline, turns=turns.html(), beside=beside)

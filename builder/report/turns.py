@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from re import Pattern
 from types import MappingProxyType
@@ -15,13 +17,240 @@ from builder.jsonio import depth, dumps
 from builder.qwen3.calls import ParseFault
 from builder.qwen3.flat import split_answer, split_responses, written_style
 from builder.qwen3.templates import Style
-from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.report.edits import edit_html, edits
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 from builder.report.html import EMPTY, Html, cut, join, macro, omission, tag, text
-from builder.report.inserted import pieces, pieces_of_result, words_of_person
-from builder.report.rendered import Limits
 from builder.sample import Sample
 from builder.text import counted, number, shorten
+
+# Shows what a call changes in a file as a diff: old and new text, or a patch.
+
+_OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "search")
+_NEW = ("new_string", "new_str", "newText", "new_text", "newString", "replace")
+_SEVERAL = ("edits", "replacements", "changes")
+_PATCHES = ("patch", "patchText", "input", "diff", "patch_text")
+_BEGINNINGS = ("*** Begin Patch", "--- ", "diff --git ", "@@ ", "<<<<<<< SEARCH", "------- SEARCH")
+_MAX_LINES = 600
+"""Lines of a text above which the old text is shown before the new, without a comparison."""
+_SHOWN = 400
+_STYLES = {"+": "added", "-": "removed", "@": "place"}
+
+Edit = tuple[str, str]
+
+
+def edits(arguments: Mapping[str, Json]) -> tuple[list[Edit | str], dict[str, Json]]:
+    """Returns the edits of a call, each (old, new) or a patch, and the other arguments.
+
+    The arguments with the edits are omitted from the others. Without edits, the list is empty.
+    """
+    others = dict(arguments)
+    replaced: list[Edit | str] = []
+    if pair := _pair(others):
+        replaced.append(pair)
+    for key in _SEVERAL:
+        listed = as_dicts(others.get(key))
+        pairs = [_pair(item) for item in listed]
+        # An edit that says more, such as `replace_all`, is shown as written.
+        if pairs and all(pairs) and not any(listed):
+            replaced += filter(None, pairs)
+            del others[key]
+    for key in _PATCHES:
+        written = others.get(key)
+        if isinstance(written, str) and written.lstrip().startswith(_BEGINNINGS):
+            replaced.append(written)
+            del others[key]
+    return replaced, others
+
+
+def _pair(values: dict[str, Json]) -> Edit | None:
+    """Removes and returns the old and the new text, or returns None."""
+    old = next((key for key in _OLD if isinstance(values.get(key), str)), None)
+    new = next((key for key in _NEW if isinstance(values.get(key), str)), None)
+    if old is None or new is None:
+        return None
+    before, after = values.pop(old), values.pop(new)
+    assert isinstance(before, str), "chosen for this"
+    assert isinstance(after, str), "chosen for this"
+    return before, after
+
+
+def edit_html(edit: Edit | str, limit: int) -> Html:
+    """Returns a diff in at most about `limit` characters of text."""
+    lines = edit.splitlines() if isinstance(edit, str) else list(_compared(*edit))
+    shown: list[Html] = []
+    size = 0
+    for at, line in enumerate(lines):
+        size += len(line) + 1
+        if at and (size > limit or at >= _SHOWN):
+            shown.append(omission(len(lines) - at, "lines"))
+            break
+        style = _STYLES.get(line[:1])
+        cut = line if len(line) <= limit else f"{line[:limit]}…"
+        shown.append(tag("span", text(cut + "\n"), class_=style) if style else text(cut + "\n"))
+    return tag("pre", join(shown), class_="diff", dir="auto")
+
+
+def _compared(old: str, new: str) -> Iterator[str]:
+    """Yields the lines of both texts, marked as in a unified diff."""
+    before, after = old.splitlines(), new.splitlines()
+    if len(before) + len(after) > _MAX_LINES:
+        yield from (f"-{line}" for line in before)
+        yield from (f"+{line}" for line in after)
+        return
+    for kind, first, last, begin, end in difflib.SequenceMatcher(
+        None, before, after, autojunk=False
+    ).get_opcodes():
+        if kind == "equal":
+            yield from (f" {line}" for line in before[first:last])
+            continue
+        yield from (f"-{line}" for line in before[first:last])
+        yield from (f"+{line}" for line in after[begin:end])
+
+
+# Tells the words of a person in a user message from text that an agent program inserted.
+
+_NAME = (
+    r"[A-Za-z]+(?:[-_:][A-Za-z]+)+"  # command-name, ide_selection, qwen:user-prompt-submit-context
+    r"|[a-z]+(?:Context|Memory|Instructions|Info|Reminders?|Rules|State)"
+    r"|instructions|INSTRUCTIONS|permissions|skill|system"
+)
+_MATERIAL = r"context|attachments?|rules|environment|memory|memories|documents?|reminder"
+"""Elements that a person may have written, too, but not to say what they want."""
+
+
+def _opening(names: str) -> re.Pattern[str]:
+    return re.compile(rf"<(?P<name>{names})(?:\s[^<>]{{0,400}})?>")
+
+
+_OPENING = _opening(_NAME)
+_OPENING_IN_TITLE = _opening(f"{_NAME}|{_MATERIAL}")
+_OPENING_OR_CLOSING = re.compile(rf"{_OPENING.pattern}|</[A-Za-z][A-Za-z_:-]*>")
+_LINES = re.compile(
+    r"^(?:Caveat: The messages below|\[Request interrupted by user|\[Image: source:"
+    r"|\[Response interrupted by|# (?:AGENTS|CLAUDE|GEMINI)\.md instructions\b)[^\n]*$"
+    r"|^The following is an? (?=<[A-Z_]+>)",
+    re.MULTILINE,
+)
+_WHOLE = (
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem",
+    "Some of the conversation history has been summarized",
+    "This is an automatically generated checkpoint condensing",
+    "Your response above was cut off mid-stream",
+    "Output token limit hit.",
+    "Base directory for this skill:",
+    "[TASK RESUMPTION]",
+    "[ERROR] You did not use a tool",
+    "# task_progress",
+    "# TODO LIST",
+)
+"""Beginnings of text that a program wrote to its end: summaries, notices, reminders."""
+_REMINDER = re.compile(
+    r"^<(?P<name>system[-_](?:reminder|warning|message|notification|note))>", re.MULTILINE
+)
+"""The beginning of what an agent program adds to the results of tools."""
+_WRAPPERS = re.compile(
+    r"</?(?:user_?(?:query|request|message|prompt|input)|task|feedback|answer)(?:\s[^<>]{0,400})?>",
+    re.IGNORECASE,
+)
+"""Tags that agent programs put around the words of a person."""
+_BEFORE_WORDS = re.compile(r"\A(?:(?:\[(?:image|Image #\d+|document|file)\]|</[\w:-]+>)\s*)+(?=\S)")
+"""What stands for media before the words of a person, and ends of elements that were cut."""
+_REQUEST = re.compile(r"Primary Request and Intent:?[\s*-]*")
+"""Stands before the user's request in a summary of a conversation."""
+_READ = 20_000
+"""Characters of a message that are searched for the words of a person."""
+
+
+def pieces(content: str, opening: re.Pattern[str] = _OPENING) -> Iterator[tuple[str, str]]:
+    """Yields (name, text) of consecutive pieces: the name is "" for the words of a person."""
+    done = 0
+    for start, end in (*_inserted(content, opening), (len(content), len(content))):
+        between = content[done:start]
+        if between.strip() or start == end:
+            is_program = between.lstrip().startswith(_WHOLE)
+            if between or not done:
+                yield shown_name(between) if is_program else "", between
+            done = start
+        if end > start:
+            yield shown_name(content[done:end]), content[done:end]
+            done = end
+
+
+def pieces_of_result(content: str) -> Iterator[tuple[str, str]]:
+    """Yields (name, text) of consecutive pieces: the name is "" for what the tool returned.
+
+    Only reminders on lines of their own are inserted; other elements may be a page or a program.
+    """
+    done = 0
+    unclosed: set[str] = set()
+    for match in _REMINDER.finditer(content):
+        start, name = match.start(), match["name"]
+        if start < done or name in unclosed:
+            continue
+        closing = f"</{name}>"
+        last = content.find(closing, match.end())
+        if last < 0:
+            unclosed.add(name)
+            continue
+        if content[done:start].strip():
+            yield "", content[done:start]
+        done = last + len(closing)
+        yield name, content[start:done]
+    if not done or content[done:].strip():
+        yield "", content[done:]
+
+
+def shown_name(inserted: str) -> str:
+    """Returns the name of inserted text: that of its element, or its first words."""
+    opening = _OPENING.match(inserted.lstrip())
+    return opening[1] if opening else f"{' '.join(inserted[:200].split()[:5])} …"
+
+
+def words_of_person(messages: Iterable[str]) -> str:
+    """Returns the first words of a person in user messages; "" if there are none.
+
+    If no message has any, returns the request that a summary of an earlier conversation states, or
+    else the first message without inserted lines and names of elements.
+    """
+    first: str | None = None
+    for content in messages:
+        first = content if first is None else first
+        read = _WRAPPERS.sub("", content[:_READ])
+        own = pieces(read, _OPENING_IN_TITLE)
+        words = "".join(text for name, text in own if not name).strip()
+        if words:
+            return _BEFORE_WORDS.sub("", words, count=1)
+    if stated := _REQUEST.search((first or "")[: 3 * _READ]):
+        return (first or "")[stated.end() :]
+    bare = _LINES.sub("", _OPENING_OR_CLOSING.sub(" ", first or "")).strip()
+    return bare or first or ""
+
+
+def _inserted(content: str, opening: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Yields [start, end) of inserted texts in order.
+
+    An element without an end counts only where no words of a person precede it: its end was cut.
+    """
+    unclosed: set[str] = set()
+    matches = sorted(
+        (*opening.finditer(content), *_LINES.finditer(content)), key=lambda item: item.start()
+    )
+    done = 0
+    for match in matches:
+        start, end = match.span()
+        if start < done or _WRAPPERS.match(content, start):
+            continue
+        if name := match.groupdict().get("name"):
+            closing = f"</{name}>"
+            last = -1 if name in unclosed else content.find(closing, end)
+            if last < 0:
+                unclosed.add(name)
+                if content[done:start].strip():
+                    continue
+            end = last + len(closing) if last >= 0 else len(content)
+        yield start, end
+        done = end
+
 
 _DEEP = 40
 """Maximum depth of JSON that is indented."""
@@ -31,6 +260,34 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 _Block = tuple[str, object, Html, bool]
 """(kind, head, content, whether it is open) of a part of a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a sample a page shows.
+
+    trained, other        code points of a trained, and of any other piece of the rendering
+    content               code points of a message
+    turns, tools, tokens  how many of each
+    """
+
+    trained: int = 6_000
+    other: int = 1_600
+    content: int = 4_000
+    turns: int = 40
+    tools: int = 24
+    tokens: int = 400
+
+    def reduced(self) -> Limits:
+        """Returns limits of about half the size."""
+        return Limits(
+            self.trained // 2 + 20,
+            self.other // 2 + 20,
+            self.content // 2 + 20,
+            self.turns // 2 + 2,
+            self.tools // 2 + 1,
+            self.tokens // 2,
+        )
 
 
 @dataclass(frozen=True, slots=True)

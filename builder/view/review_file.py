@@ -13,8 +13,7 @@ from builder.dataset.files import REVIEW_SUFFIX
 from builder.dataset.review import ACCEPT, REJECT, Decision, read_review, review_lines
 from builder.output.folder import write_whole
 from builder.problem import UsageError
-from builder.view.columns import ColumnView, Mask
-from builder.view.sample_facets import id_digest
+from builder.view.index import ColumnView, Mask, id_digest
 
 MAX_NOTE = 4_000
 """Characters of a note."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,39 +16,510 @@ import numpy as np
 from builder.audit.counts import Counts, count_dataset
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.tables import histograms, tables
+from builder.codes import explain, is_loss, meaning
 from builder.conversation import Json
-from builder.dataset.rejects import REJECTS
+from builder.dataset.rejects import REJECTS, Reject
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import Address, Rows, as_stored, content
 from builder.jsonio import dumps
 from builder.output.manifest import Manifest
-from builder.problem import UsageError
+from builder.paths import file_inside
+from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target, target_for
-from builder.report.html import EMPTY, Html, join, macro, marked, tag, text
-from builder.report.page import page
+from builder.report.html import EMPTY, Html, cut, join, macro, marked, omission, page, tag, text
 from builder.report.report import accounting, first_screen, how_made
-from builder.report.samples import request_of
+from builder.report.samples import Picked, headline, request_of, sample_html
+from builder.report.turns import DisplayOptions, Limits, as_written, indented
+from builder.sample import Sample
+from builder.sources.source import Source
 from builder.text import counted, number, shorten
-from builder.view.columns import ColumnView, Mask
-from builder.view.index import RejectIndex, Result, SampleIndex
-from builder.view.lists import ListPage, brief_source
-from builder.view.query import Query, whole_number
-from builder.view.reject_pages import reject_list, reject_page
-from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile
-from builder.view.sample_facets import (
+from builder.view.index import (
     FACETS,
     ORDERS,
+    REJECT_FACETS,
     SORTS,
+    ColumnView,
+    Mask,
+    Query,
+    RejectIndex,
+    Result,
+    SampleIndex,
     facet_meaning,
     id_digest,
     row_counts,
     sample_id,
     sample_numbers,
+    sample_texts,
     sample_values,
+    whole_number,
 )
-from builder.view.sample_page import SamplePage
-from builder.view.search import sample_texts
+from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile
+
+# Renders lists of rows that match a query: search, facets with counts, links to pages.
+
+PAGE_ROWS = 50
+_SHOWN_VALUES = 7
+_MORE_VALUES = 60
+
+Top = Callable[[str, int], tuple[list[tuple[str, int]], int]]
+Link = tuple[str, str, str]
+"""(text, address, relation or "")"""
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,}|[A-Z0-9]{26}")
+_TIME = r"(?:[T_-]?\d\d[-:_]?\d\d[-:_]?\d\d)?(?!\d)"
+_DATE = re.compile(rf"(20\d\d)[-_/]?([01]\d)[-_/]?([0-3]\d){_TIME}")
+_FOLDERS = frozenset(("sessions", "session", "projects", "rollout", "chats", "logs", "history"))
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """The contents of a list.
+
+    address  the address of the list; "" for the samples
+    what     a plural noun for its rows
+    facets   {key of a facet: title}
+    orders   {key of a facet: its values in their fixed order}, for facets that have one
+    sorts    {key of an order: title}
+    top      returns the values of a facet with their counts, and the number of values
+    meanings returns what a value of a facet means, or ""
+    """
+
+    address: str
+    what: str
+    query: Query
+    result: Result
+    facets: Mapping[str, str]
+    orders: Mapping[str, Sequence[str]]
+    sorts: Mapping[str, str]
+    top: Top
+    meanings: Callable[[str, str], str] = lambda *_: ""
+
+    def page(self, params: Mapping[str, str]) -> tuple[int, list[int]]:
+        """Returns the number of the requested page, from 0, and the numbers of its rows."""
+        at = min(whole_number(params.get("page", "")), self.pages - 1)
+        return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
+
+    def html(
+        self,
+        page: int,
+        rows: Html,
+        tools: Html = EMPTY,
+        note: Html = EMPTY,
+        bulk: Html = EMPTY,
+        *,
+        is_paged: bool = True,
+    ) -> Html:
+        """Returns a page of the list, from 0.
+
+        `tools` appear next to the search, `note` under it, `bulk` above the rows.
+        """
+        facets = [self._facet(name) for name in self.facets]
+        shown = {
+            "address": self.address,
+            "query": self.query,
+            "sorts": self.sorts,
+            "status": self._status,
+            "pending": self._pending,
+            "chips": self._chips(),
+            "meant": " ".join(
+                f"{value}: {words}."
+                for name, value in self.query.chosen
+                if (words := self.meanings(name, value))
+            ),
+            "facets": list(filter(None, facets)),
+            "number": number(page + 1),
+            "pages": number(self.pages),
+            "steps": self._steps(page) if self.pages > 1 and is_paged else [],
+        }
+        return macro("viewer", "listing", page=shown, rows=rows, tools=tools, note=note, bulk=bulk)
+
+    @property
+    def pages(self) -> int:
+        """Returns the number of pages, at least one."""
+        return max(1, -(-len(self.result.numbers) // PAGE_ROWS))
+
+    @property
+    def _status(self) -> str:
+        count, known = len(self.result.numbers), self.result.view.count
+        words = f"{number(count)} of {number(known)} {self.what}"
+        if self.query.text:
+            verb = "contains" if count == 1 else "contain"
+            words += f" {verb} “{shorten(self.query.text, 60)}”"
+        return words
+
+    @property
+    def _pending(self) -> str:
+        """Returns what is not indexed or searched yet, or ""."""
+        result, pending = self.result, []
+        if not result.view.is_complete:
+            pending.append(f"{number(result.view.count)} {self.what} are indexed so far")
+        if result.searched < 1:
+            pending.append(f"{result.searched:.0%} are searched")
+        return " and ".join(pending)
+
+    def _chips(self) -> list[tuple[str, str]]:
+        """Returns the selected values with the addresses that remove them."""
+        query = self.query
+        chips = [
+            (f"{self.facets[name]}: {shorten(value, 60)}", query.choosing(name, ""))
+            for name, value in query.chosen
+        ]
+        if query.text:
+            rest = Query("", query.chosen, query.sort)
+            chips.insert(0, (f"Text: {shorten(query.text, 60)}", rest))
+        return [(name, rest.url(self.address)) for name, rest in chips]
+
+    def _facet(self, name: str) -> tuple[object, ...] | None:
+        """Returns the values of a facet, or None if none would narrow the list."""
+        chosen = self.query.value(name)
+        values, count = self.top(name, _SHOWN_VALUES + _MORE_VALUES)
+        if not values or (not chosen and count == 1 and values[0][1] == len(self.result.numbers)):
+            return None
+        order = self.orders.get(name)
+        if order is not None:
+            values.sort(key=lambda pair: order.index(pair[0]) if pair[0] in order else len(order))
+        links = []
+        for value, samples in values:
+            query = self.query.choosing(name, "" if value == chosen else value)
+            brief = brief_source(value) if name == "source" else shorten(value, 70)
+            full = self.meanings(name, value) or (value if brief != value else "")
+            links.append((brief, full, query.url(self.address), samples, value == chosen))
+        visible = _SHOWN_VALUES if order is None else len(values)
+        left = count - visible
+        most = len(links) - visible
+        note = f"The {number(most)} most frequent of these." if left > most else ""
+        return self.facets[name], links[:visible], links[visible:], left, note
+
+    def _steps(self, page: int) -> list[Link]:
+        last = self.pages - 1
+        steps = (("First", 0, ""), ("Previous page", page - 1, "prev"),
+                 ("Next page", page + 1, "next"), ("Last", last, ""))  # fmt: skip
+        return [
+            (name, self.query.url(self.address, page=to or ""), rel)
+            for name, to, rel in steps
+            if 0 <= to <= last and to != page
+        ]
+
+
+def step_links(
+    result: Result, row: int, query: Query, back: str, url: Callable[[int], str | None]
+) -> list[Link]:
+    """Returns links from row `row` to its neighbours in the result, and back to the list.
+
+    `back` is the address of the list; `url` returns that of a row, or None.
+    """
+    place = result.place(row)
+    links = [
+        (name, address, rel)
+        for name, rel, step in (("Previous", "prev", -1), ("Next", "next", 1))
+        if place is not None and (other := result.at(place + step)) is not None
+        if (address := url(other)) is not None
+    ]
+    listed = query.url(back, page=(place or 0) // PAGE_ROWS or "")
+    return [*links, ("Back to the list", listed, "")]
+
+
+def brief_source(source: str) -> str:
+    """Returns a path as project and date, or the beginning of its id where it names no date."""
+    stem, dot, _ = source.rpartition(".")
+    stem = stem if dot and "/" not in source[len(stem) :] else source
+    date, found = _DATE.search(stem), _ID.search(stem)
+    bare = _DATE.sub("/", _ID.sub("/", stem))
+    words = [part.strip("-_. ") for part in bare.split("/")]
+    names = [part for part in words if part and not part.isdigit() and part not in _FOLDERS]
+    name = "/".join(names[-2:])
+    name = name if len(name) <= 40 else f"…{name[-39:]}"
+    day = "-".join(date.groups()) if date else found[0][:8] if found else ""
+    return " ".join(filter(None, (name, day))) or source
+
+
+# Finds the raw records of a sample in its logs, if they still exist.
+
+MAX_RECORDS = 60
+_MAX_BYTES = 32 << 20
+_CHARACTERS = 20_000
+_PROBE = 80
+"""Characters of a turn that are searched for in records."""
+
+_LINES = re.compile(r"(?:(?P<member>\S+) )?lines? (?P<first>\d+)(?:(?:-| to line )(?P<last>\d+))?")
+_ITEMS = re.compile(r"(?P<key>\w*)\[(?P<first>\d+)\](?:-(?P=key)\[(?P<last>\d+)\])?")
+
+Record = tuple[str, str]
+"""(location, text)"""
+
+
+def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
+    """Returns at most MAX_RECORDS + 1 records, or None if they cannot be found.
+
+    `source` and `record` come from meta/, which is not trusted: nothing outside `logs` is read.
+    """
+    lines = _LINES.fullmatch(record)
+    member = f"/{lines['member']}" if lines is not None and lines["member"] else ""
+    path = file_inside(logs, source + member)
+    if path is None:
+        return None
+    opened = Source(path.name, path, max_record_bytes=_MAX_BYTES)
+    if lines is not None:
+        first, last = _range(lines)
+        return list(islice(_lines(opened, first, last), MAX_RECORDS + 1))
+    items = _ITEMS.fullmatch(record)
+    if items is None and record != "file":
+        return None
+    document = opened.document(exact=True)
+    if isinstance(document, Problem):
+        return _text(path) if items is None else None
+    if items is None:
+        return [("the whole file", indented(document))]
+    return _items(document, items["key"], *_range(items))
+
+
+def _text(path: Path) -> list[Record] | None:
+    """Returns the beginning of a text file; None for a binary file."""
+    with path.open("rb") as stream:
+        data = stream.read(4 * _CHARACTERS)
+    if b"\0" in data:
+        return None
+    return [("the beginning of the file", data.decode("utf-8", "replace")[:_CHARACTERS])]
+
+
+def _range(match: re.Match[str]) -> tuple[int, int]:
+    first = int(match["first"][:15])
+    return first, int(match["last"][:15]) if match["last"] else first
+
+
+def _lines(source: Source, first: int, last: int) -> Iterator[Record]:
+    for item in source.lines():
+        if isinstance(item, Problem):  # too long to show, or cut off at the end of the file
+            place = item.where.removeprefix("line ")
+            if not place.isdigit() or first <= int(place) <= last:
+                yield item.where, f"({item.code}: {item.detail})"
+        elif item[0] > last:
+            return
+        elif item[0] >= first:
+            yield f"line {item[0]}", item[1].decode("utf-8", "replace")
+
+
+def _items(document: Json, key: str, first: int, last: int) -> list[Record] | None:
+    listed = document.get(key) if key and isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        return None
+    last = min(last, first + MAX_RECORDS, len(listed) - 1)
+    return [(f"{key}[{at}]", indented(listed[at])) for at in range(first, last + 1)]
+
+
+def records_of_turns(
+    messages: Sequence[tuple[str, str]], records: Sequence[Record]
+) -> dict[int, tuple[str, str]]:
+    """Returns {turn: (id on the page, location) of the record that contains its text}.
+
+    meta/ does not relate turns to records, so the records are searched for the longest line of each
+    turn, beginning at the record of the previous turn. Turns with changed text may not be found.
+    """
+    locations: dict[int, tuple[str, str]] = {}
+    first = 0
+    for at, (_, message) in enumerate(messages):
+        line = max(message[:20_000].splitlines() or [""], key=len)[:_PROBE].strip()
+        if len(line) < 8:
+            continue
+        once = dumps(line)[1:-1]
+        probes = {line, once, dumps(once)[1:-1], json.dumps(line)[1:-1]}
+        for record in range(first, min(len(records), MAX_RECORDS)):
+            if any(probe in records[record][1] for probe in probes):
+                locations[at] = (f"record-{record}", records[record][0])
+                first = record
+                break
+    return locations
+
+
+def raw_html(records: list[Record] | None) -> Html:
+    """Returns the records, each with its location."""
+    shown = [(where, cut(value, _CHARACTERS)) for where, value in (records or ())[:MAX_RECORDS]]
+    more = omission(1, "record or more") if len(records or ()) > MAX_RECORDS else EMPTY
+    return macro("viewer", "records", found=shown, more=more)
+
+
+# Renders the rejects: their reasons with counts, the rejects of one reason, each on a page.
+
+_FIELDS = 20
+_REASONS = 200
+_ABOUT = (
+    "What was not used, by reason. Red codes are losses; grey ones had nothing to train, are in the"
+    " dataset already, or were left out on request."
+)
+
+
+def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
+    """Returns the reasons with their counts, or the matching rejects of one or of a search."""
+    query = _reject_query(params)
+    result = _result(index, query)
+    code = query.value("code")
+    is_grouped = not code and not query.text
+    facets = {name: title for name, title in REJECT_FACETS.items()
+              if name != "code" or not is_grouped}  # fmt: skip
+    listed = ListPage("rejects", "rejects", query, result, facets, {}, {}, result.top, _meaning)
+    page, numbers = listed.page(params)
+    if is_grouped:
+        note = tag("p", text(_ABOUT), class_="note")
+        return listed.html(page, _reasons(result, query), note=note, is_paged=False)
+    items = [_item(each, Reject.read(index.line(each)), query) for each in numbers]
+    note = macro("report", "explained", known=explain(code)) if code else EMPTY
+    rows = macro("viewer", "rejects", items=items, start=page * PAGE_ROWS + 1)
+    return listed.html(page, rows, note=note)
+
+
+def _reasons(result: Result, query: Query) -> Html:
+    """Returns the codes, losses first, each with its meaning and the number of rejects."""
+    found, _ = result.top("code", _REASONS)
+    groups = [
+        (code, is_loss(code), meaning(code), count, query.choosing("code", code).url("rejects"))
+        for code, count in sorted(found, key=lambda pair: (not is_loss(pair[0]), -pair[1]))
+    ]
+    return macro("viewer", "reasons", groups=groups)
+
+
+def reject_page(
+    index: RejectIndex, line_number: int, params: Mapping[str, str], logs: Path | None
+) -> Html | None:
+    """Returns the page of a reject with its raw record, or None."""
+    line = index.line(line_number)
+    if line is None:
+        return None
+    reject, query = Reject.read(line), _reject_query(params)
+    if logs is None:
+        note = "Start the viewer with --logs FOLDER, the input of the build, to see the record."
+        record = tag("p", text(note), class_="note")
+    else:
+        record = raw_html(raw_records(logs, reject.source, reject.record))
+    links = step_links(
+        _result(index, query), line_number, query, "rejects",
+        lambda other: query.url("reject", line=other),
+    )  # fmt: skip
+    steps = macro("viewer", "steps", where="", links=links, label="Rejects of the result")
+    stated = [(name, value) for name, value in line.items() if name != "code" and value is not None]
+    facts = [(name, as_written(value)) for name, value in stated[:_FIELDS]]
+    return macro(
+        "viewer", "reject", steps=steps, name=reject.code, is_loss=is_loss(reject.code),
+        words=meaning(reject.code), record=record,
+        explained=macro("report", "explained", known=explain(reject.code)),
+        facts=macro("charts", "facts", pairs=facts, style="facts broad", limit=400),
+    )  # fmt: skip
+
+
+def _reject_query(params: Mapping[str, str]) -> Query:
+    return Query.read(params, REJECT_FACETS, ())
+
+
+def _result(index: RejectIndex, query: Query) -> Result:
+    return index.result(query, lambda *_: None, 0)
+
+
+def _meaning(facet: str, value: str) -> str:
+    return meaning(value) if facet == "code" else ""
+
+
+def _item(line_number: int, reject: Reject, query: Query) -> tuple[str, bool, Html, Html, str]:
+    """Returns the code of a reject, whether it is a loss, its meaning, its place, its address."""
+    details = shorten(reject.message, 300)
+    words = meaning(reject.code) or details or "(no message)"
+    about = " · ".join(shorten(value, 100) for value in reject.place)
+    if details and details != words:
+        about = f"{details} · {about}"
+    shown, place = marked(words, query.pattern), marked(about, query.pattern)
+    address = query.url("reject", line=line_number)
+    return reject.code, is_loss(reject.code), shown, place, address
+
+
+# Renders the page of one sample: navigation, the review form, the sample.
+
+RECORDS, RENDERED = "records", "text"
+"""The values of `side` that show the raw records or the rendered text next to the conversation."""
+
+_LIMITS = Limits(60_000, 20_000, 40_000, 400, 200, 4_000)
+_MAX_SAMPLE = 6_000_000
+"""Bytes of a sample on its page."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePage:
+    """A request for a sample.
+
+    at       the number of the sample in the dataset, from 0
+    query    the query that the user came from
+    side     RECORDS, RENDERED, or "" for the conversation alone
+    logs     the folder of the logs, if it is known
+    decided  the review decision
+    """
+
+    row: DatasetRow
+    address: Address
+    at: int
+    query: Query
+    side: str
+    target: Target
+    logs: Path | None
+    decided: Decision
+
+    def html(self, result: Result, rows: Rows, reviewed: int) -> Html:
+        """Returns the sample below its place in the result, its neighbours and its review.
+
+        `reviewed` is the number of samples with a decision.
+        """
+        picked = Picked(self.at, self.row)
+        title, about = headline(picked)
+        views = [("Conversation", ""), ("Rendered text", RENDERED)]
+        views += [("Raw records", RECORDS)] if self.logs is not None else []
+        shown = self.side if self.side in dict(views).values() else ""
+        tabs = [(name, self._url(self.address, side), side == shown) for name, side in views]
+        return macro(
+            "viewer",
+            "sample",
+            steps=self._steps(result, rows, reviewed),
+            title=title,
+            whole=shorten(request_of(self.row), 1_200),
+            about=about,
+            tabs=[*tabs, ("JSON", f"raw?at={self.address}", False)],
+            fields=(*self.query.fields, ("at", str(self.address)), ("side", self.side)),
+            decision=self.decided.decision,
+            note=self.decided.note,
+            body=sample_html(picked, self.target, _MAX_SAMPLE, _LIMITS, self._reading()),
+        )
+
+    def _steps(self, result: Result, rows: Rows, reviewed: int) -> Html:
+        """Returns the position of the sample in the result, and links to its neighbours."""
+        place = result.place(self.at)
+        where = f"#{number(self.at)}"
+        if place is not None:
+            found = " found" if self.query else ""
+            where += f" ({number(place + 1)} of {number(len(result.numbers))}{found})"
+        elif self.query:
+            where += ", not in the result"
+        where += f", {number(reviewed)} reviewed" if reviewed else ""
+
+        def url(other: int) -> str | None:
+            address = rows.locate(other)
+            return self._url(address, self.side) if address is not None else None
+
+        links = step_links(result, self.at, self.query, "", url)
+        return macro("viewer", "steps", where=where, links=links, label="Samples of the result")
+
+    def _url(self, to: Address, side: str) -> str:
+        return self.query.url("row", at=to, side=side)
+
+    def _reading(self) -> DisplayOptions:
+        """Returns the display options: marked matches, and what the right side shows."""
+        if self.logs is None or self.side != RECORDS:
+            rendered = self.side == RENDERED
+            return DisplayOptions(self.query.pattern, outline=True, rendered=rendered)
+        meta, sample = self.row.meta, self.row.sample
+        records = raw_records(self.logs, meta.source, meta.record)
+        locations: dict[int, tuple[str, str]] = {}
+        if isinstance(sample, Sample) and records:
+            locations = records_of_turns(sample.messages, records)
+        heading = tag("h3", text("Raw records"))
+        raw = tag("section", join((heading, raw_html(records))), class_="raw")
+        return DisplayOptions(self.query.pattern, True, locations, raw)
+
 
 KEYS = (
     ("j or →", "next sample, or next row of a list"),
@@ -110,7 +585,7 @@ class Viewer:
 
     def samples(self, params: Mapping[str, str]) -> bytes:
         """Returns a page of the list of matching samples."""
-        query = _query(params)
+        query = _sample_query(params)
         result = self.result(query)
 
         def top(facet: str, most: int) -> tuple[list[tuple[str, int]], int]:
@@ -199,7 +674,7 @@ class Viewer:
         row = self._row(address)
         if row is None:
             return None
-        query = _query(params)
+        query = _sample_query(params)
         known = self.rows.number(address)
         row_number = known if known is not None else address.row
         sample_page = SamplePage(
@@ -232,14 +707,14 @@ class Viewer:
             wanted = ""
         elif wanted not in DECISIONS:
             return None
-        query = _query(given)
+        query = _sample_query(given)
         after = self._after(address, query) if given.get("decision") in DECISIONS else None
         note = given.get("note", now.note).replace("\r\n", "\n").strip()[:MAX_NOTE]
         self.review.decide({sample: Decision(wanted, note)})
         return query.url("row", at=after or address, side=given.get("side", ""))
 
     def _decide_all(self, given: Mapping[str, str]) -> str | None:
-        wanted, query = given.get("decision", ""), _query(given)
+        wanted, query = given.get("decision", ""), _sample_query(given)
         if wanted not in DECISIONS:
             return None
         result = self.result(query)
@@ -364,7 +839,7 @@ class Viewer:
         return page(shorten(name, 80), main, links, KEYS, subtitle=title, viewer=True)
 
 
-def _query(params: Mapping[str, str]) -> Query:
+def _sample_query(params: Mapping[str, str]) -> Query:
     return Query.read(params, FACETS, SORTS)
 
 

@@ -13,9 +13,15 @@ from support.runs.builds import build_with_one_and_two_workers, lines
 from support.sensitive.planted import row
 
 from builder import cli
-from builder.audit import shingles as words_of
-from builder.audit.duplicates import SIMILAR, compared_text, near_repeats, signature
-from builder.audit.shingles import shingles, word_numbers
+from builder.audit import duplicates
+from builder.audit.duplicates import (
+    SIMILAR,
+    compared_text,
+    near_repeats,
+    shingles,
+    signature,
+    word_numbers,
+)
 
 
 def jaccard(one, two):
@@ -60,7 +66,7 @@ def test_long_texts_are_read_in_blocks_that_split_no_word(monkeypatch):
     text = "".join(f"word{number} é-{number} " for number in range(300))
     whole = word_numbers(text).tolist()
     for size in (9, 20, 64):
-        monkeypatch.setattr(words_of, "BLOCK", size)
+        monkeypatch.setattr(duplicates, "BLOCK", size)
         assert word_numbers(text).tolist() == whole
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from builder.audit.failures import is_error
-from builder.audit.pattern import PATTERNS, pattern
+from builder.audit.failures import PATTERNS, is_error, pattern
 from builder.sample import Call, Dialogue, Turn
 
 

@@ -6,15 +6,14 @@ import pytest
 from support.logs.preference import DENIED, call, claude_lines, result, text
 from support.runs.builds import build, lines
 
-from builder.audit.failures import CallPlace, failed_calls
+from builder.audit.failures import CallPlace, failed_calls, pattern
 from builder.audit.options import AuditOptions
-from builder.audit.pattern import pattern
 from builder.audit.run import audit
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import file_rows
 from builder.report.turns import failures_of
 from builder.sample import Call, Dialogue, Turn
-from builder.view.sample_facets import row_counts
+from builder.view.index import row_counts
 
 WORDED = "Error: of the words alone"
 FLAGGED = "There is no such thing here"

@@ -16,8 +16,17 @@ from support.templates.targets import small_tokenizer_folder
 from builder import cli
 from builder.audit.counts import Counts
 from builder.audit.result import Audit, AuditTable, Histogram
-from builder.card.front import LICENSES, languages, license_id, licensing
-from builder.card.markdown import Code, code, indented, plain, table
+from builder.card.front import (
+    Code,
+    code,
+    indented,
+    languages,
+    license_id,
+    licenses,
+    licensing,
+    plain,
+    table,
+)
 from builder.report.charts import picture
 
 HOSTILE = "a`b``|<script>alert(1)</script>[x](javascript:x)\u202e\n# http://evil.example @all"
@@ -83,7 +92,7 @@ def test_the_hubs_client_reads_the_front_matter_and_writes_it_back_the_same(name
     known = {"pretty_name", "language", "license", "license_name", "task_categories", "tags"}
     assert set(front) <= known | {"size_categories", "configs", "dataset_info"}
     named = front["license"] if isinstance(front["license"], list) else [front["license"]]
-    assert set(named) <= LICENSES
+    assert set(named) <= {*licenses().values()}
     assert front["size_categories"] == ["n<1K"]
     (config,) = front["configs"]
     for item in config["data_files"]:

@@ -28,7 +28,7 @@ from builder.audit.tables import doubling
 from builder.dataset.rows import dataset_rows
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
-from builder.report.page import asset
+from builder.report.html import asset
 from builder.report.report import MAX_BYTES, sample_body
 from builder.report.samples import Picked, headline
 

@@ -5,7 +5,7 @@ import pytest
 from builder.readers.agents.claude_code import lines
 from builder.readers.agents.codex import items, reader
 from builder.readers.agents.qwen_code import _HOOK
-from builder.report.inserted import pieces, words_of_person
+from builder.report.turns import pieces, words_of_person
 
 ELEMENTS = {
     *lines._TAGS, "environment_details", "SYSTEM_NOTICE", "explicit_instructions",

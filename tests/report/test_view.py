@@ -19,8 +19,8 @@ from support.runs.builds import build, lines
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
 from builder.dataset.store import Address, Rows
-from builder.view.lists import PAGE_ROWS
-from builder.view.query import Query
+from builder.view.index import Query
+from builder.view.viewer import PAGE_ROWS
 
 
 def ask(server, path, *, host=None, method="GET"):

@@ -286,8 +286,7 @@ def test_the_report_names_the_conversion(tmp_path, capsys):
 def test_the_search_is_the_same_while_the_index_is_being_built(tmp_path):
     """A search during indexing waits for the rows that are not converted yet."""
     path = write(tmp_path / "rows.jsonl", [SHAREGPT] * 300)
-    from builder.view.index import SampleIndex
-    from builder.view.query import Query
+    from builder.view.index import Query, SampleIndex
 
     index = SampleIndex(Rows(dataset_files(str(path)), tmp_path))
     words = '"arguments": {"path": "notes/a.md"}'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.view.lists import brief_source
+from builder.view.viewer import brief_source
 
 UUID = "9d7a9d52-7eb4-427d-847d-ee5451884f3d"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builder.dataset.rows import json_lines
 from builder.dataset.store import STEP, LineIndex
-from builder.view.raw import MAX_RECORDS, raw_html, raw_records
+from builder.view.viewer import MAX_RECORDS, raw_html, raw_records
 
 
 @pytest.fixture(scope="module")

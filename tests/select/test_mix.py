@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.runs.builds import build, build_with_one_and_two_workers, lines
 
 from builder import cli
-from builder.audit.pattern import PATTERNS
+from builder.audit.failures import PATTERNS
 from builder.select.choice import Candidate, left_out
 
 
