@@ -165,13 +165,7 @@ def _media_type(block: Block) -> str:
     return as_str(block, "source", "media_type")[:80]
 
 
-def _system_messages(system: Json) -> Iterator[Message]:
-    if parts := read_parts(system):
-        yield Message("system", tuple(parts))
-
-
 def _has_blocks(messages: Iterable[Block]) -> bool:
-    """Returns whether messages contain calls or results in blocks specific to Anthropic."""
     return any(
         block.get("type") in ("tool_use", "tool_result")
         for message in messages
@@ -274,7 +268,8 @@ def _begins_answer(sent: Sequence[Json]) -> bool:
 
 def read_body(body: dict[str, Json]) -> History:
     """Returns the history in a request or a row."""
-    messages = list(_system_messages(body.get("system")))
+    system = tuple(read_parts(body.get("system")))
+    messages = [Message("system", system)] if system else []
     loaded: set[str] = set()
     loaded_at = 0
     for item in as_dicts(body.get("messages")):

@@ -197,7 +197,6 @@ def _set(block: dict[str, Json]) -> dict[str, Json]:
 
 
 def _part(block: dict[str, Json]) -> Part | None:
-    """Returns the part of a block; None if it is empty or unknown."""
     for key, kind in _MEDIA.items():
         if key in block:
             return Media(kind, as_str(block[key], "format"))
@@ -286,7 +285,6 @@ def _model(exchange: Exchange) -> str | None:
 
 
 def _continues(before: Json, after: Json) -> bool:
-    """Returns whether an event belongs to the same stream as the previous one."""
     one, other = as_dict(before), as_dict(after)
     if not (is_event(one) and is_event(other)) or "messageStart" in other:
         return False

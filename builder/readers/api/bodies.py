@@ -181,7 +181,6 @@ def _events(data: bytes) -> Iterator[Json]:
 
 
 def _headers(data: bytes) -> dict[str, str]:
-    """Returns the headers whose values are strings."""
     headers: dict[str, str] = {}
     at = 0
     while at < len(data):

@@ -104,7 +104,6 @@ def _attached(source: Source, record: Record) -> Record:
 
 
 def _file_text(source: Source, name: str) -> str:
-    """Returns the bytes of a file beside the source in Base64; "" if there is none."""
     other = source.sibling(name)
     with suppress(*STREAM_ERRORS):
         data = other.whole() if other is not None else b""
@@ -126,7 +125,6 @@ def _listed_exchanges(document: Json | Problem) -> list[Json] | None:
 
 
 def _are_pairs(value: Json) -> bool:
-    """Returns whether the items of a list have both sides of an exchange."""
     items = as_list(value)[:3]
     return bool(items) and all(
         isinstance(as_dict(item).get(key), dict)
@@ -197,7 +195,6 @@ def members(source: Source) -> Sequence[Source]:
 
 
 def _halves(files: Iterable[bytes]) -> list[Half]:
-    """Returns the halves of a job's files by their beginnings; [] if they are not a job."""
     halves: list[Half] = []
     for head in files:
         if (half := _half(head)) is None:
@@ -207,7 +204,6 @@ def _halves(files: Iterable[bytes]) -> list[Half]:
 
 
 def _half(head: bytes) -> Half | None:
-    """Returns which half the first line of an OpenAI or Anthropic Batch file is."""
     try:
         value = as_dict(loads(head.partition(b"\n")[0]))
     except JsonFault:
@@ -404,21 +400,16 @@ def first_api(source: Source) -> tuple[str | None, str]:
         if not isinstance(value, dict):
             continue
         name = opened.dialect if isinstance(opened, Exchange) else None
-        if name in (OPENAI_CHAT, ANTHROPIC) and "messages" in value and not _is_body(value):
+        if (
+            name in (OPENAI_CHAT, ANTHROPIC)
+            and "messages" in value
+            and not (openai_chat.is_chat(value) or anthropic.is_body(value))
+        ):
             continue  # another format's `messages`
         if name is not None and isinstance(opened, Exchange):
-            return name, _reason(opened)
+            kind = "events" if opened.events else "responses"
+            return name, f"{kind} of {name}" if opened.request is None else f"requests to {name}"
     return None, ""
-
-
-def _is_body(value: dict[str, Json]) -> bool:
-    return openai_chat.is_chat(value) or anthropic.is_body(value)
-
-
-def _reason(exchange: Exchange) -> str:
-    if exchange.request is not None:
-        return f"requests to {exchange.dialect}"
-    return f"{'events' if exchange.events else 'responses'} of {exchange.dialect}"
 
 
 def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
@@ -434,7 +425,6 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _read_captures(source: Source, own: str) -> Iterator[Event]:
-    """Yields the conversations of a source of exchanges and the events of its other records."""
     if (whole := _list_form(source.peek.records)) is not None:
         yield from read_list(source, whole.list_history)
         return
@@ -456,8 +446,6 @@ def _read_captures(source: Source, own: str) -> Iterator[Event]:
 
 
 def _reader(form: _Form) -> Reader:
-    """Returns the reader of the captures, rows and lists of an API."""
-
     def recognise(source: Source) -> str | None:
         name, reason = first_api(source)
         return reason if name == form.name else None

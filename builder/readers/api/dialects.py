@@ -166,7 +166,6 @@ def has_function_roles(messages: Iterable[dict[str, Json]]) -> bool:
 
 
 def _is_interaction(body: dict[str, Json]) -> bool:
-    """Returns whether a request with `input` belongs to Gemini's Interactions API."""
     if not any(isinstance(body.get(key), str) for key in ("model", "agent")):
         return False
     if "output" in body or "outputs" in body:  # a trace's record

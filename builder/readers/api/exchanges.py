@@ -205,7 +205,6 @@ def gateway_records(document: dict[str, Json]) -> list[Json] | None:
 
 
 def _text_of(value: dict[str, Json]) -> str:
-    """Returns the text of the record in an event of CloudWatch or Datadog, or ""."""
     for key in _WATCHED:
         text = as_str(value.get(key)).strip()
         if text.startswith("{") and ("ModelInvocationLog" in text or '"call_type"' in text):
@@ -445,7 +444,6 @@ def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
 
 
 def _from_body(where: str, value: dict[str, Json]) -> Exchange | None:
-    """Returns the exchange of a body without an envelope."""
     if _has_both(value):
         return Exchange(where, request=value, response=value)
     if response_dialect(value) is not None:
@@ -580,7 +578,6 @@ _OTHER_IDS = re.compile(
 
 
 def _ids(value: dict[str, Json], *, is_half: bool) -> tuple[str, ...]:
-    """Returns the ids by which a Batch file or a logger names the exchange of a line."""
     if (key := _batch_key(value)) is not None or not is_half:
         return () if key is None else (key,)
     found: list[str] = []
@@ -643,7 +640,6 @@ def _with_expected_body(value: dict[str, Json]) -> dict[str, Json]:
 
 
 def _status(value: Json) -> int | None:
-    """Returns the status in 200, "200 OK" or {"code": 200}."""
     if isinstance(value, dict):
         value = value.get("code")
     if isinstance(value, str) and (digits := re.match(r"\d{3}\b", value, re.ASCII)):

@@ -56,7 +56,6 @@ _ENDED = frozenset({"completed", "requires_action"})
 
 
 def _interaction_history(body: dict[str, Json]) -> History:
-    """Returns the history of a request."""
     messages: list[Message] = []
     if system := as_str(body.get("system_instruction")):
         messages.append(Message("system", (Text(system),)))
@@ -157,7 +156,6 @@ def _step_result(step: dict[str, Json]) -> ToolResult:
 
 
 def _interaction_answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the answer in an interaction; () if it has no steps."""
     body = exchange.answer_body(_whole_interaction)
     steps = _steps_of(body)
     if not steps:
@@ -181,7 +179,6 @@ def _steps_of(body: dict[str, Json]) -> list[dict[str, Json]]:
 
 
 def _step(output: dict[str, Json]) -> dict[str, Json]:
-    """Returns an output as a step; in the first generation it may be a bare text or medium."""
     kind = as_str(output.get("type"))
     spoken = kind == "text" or kind in _MEDIA
     return {"type": "model_output", "content": [output]} if spoken else output
@@ -249,7 +246,6 @@ class _Open:
 
 
 def _interaction_continues(before: Json, after: Json) -> bool:
-    """Returns whether an event belongs to the same stream as the previous one."""
     one, other = as_dict(before), as_dict(after)
     if not (is_interaction_event(one) and is_interaction_event(other)):
         return False
@@ -386,7 +382,6 @@ def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
 
 
 def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
-    """Returns the part; the name of an unknown part; None for an empty part."""
     if "functionCall" in part:
         call = as_dict(part["functionCall"])
         call_id = name_or_none(call.get("id"))
@@ -522,7 +517,6 @@ def _whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
 
 
 def _is_grounded(candidate: dict[str, Json]) -> bool:
-    """Returns whether the service searched for an answer, not only sent metadata."""
     metadata = as_dict(candidate.get("groundingMetadata") or candidate.get("grounding_metadata"))
     pages = as_dict(candidate.get("urlContextMetadata") or candidate.get("url_context_metadata"))
     return any(metadata.get(key) for key in _GROUNDING) or any(pages.values())
@@ -608,7 +602,6 @@ class _Call:
         self.open = place if continues else None
 
     def _put(self, into: Json, steps: list[str | int], value: Json) -> Json:
-        """Returns a copy of `into` with the value at the path; a list may grow by one item."""
         if not steps:
             return value
         step, rest = steps[0], steps[1:]
@@ -687,7 +680,10 @@ def history(body: dict[str, Json]) -> History:
     if _field(body, "cachedContent", "cached_content"):
         detail = "part of what the model saw is in the service's cache"
         problems = (Problem("cached_content", "request", detail, records=0),)
-    return History(tuple(messages), _tools(body), _model(body), problems)
+    tools = _field(body, "tools")  # SDKs accept a single group instead of a list
+    offered = (tools,) if isinstance(tools, dict) else tuple_or_none(tools)
+    model = as_str(body.get("model")).rpartition("/")[2] or None
+    return History(tuple(messages), offered, model, problems)
 
 
 def contents(body: dict[str, Json]) -> list[Json]:
@@ -709,17 +705,6 @@ def _field(body: dict[str, Json], *names: str) -> Json:
     places = (body, as_dict(body.get("config")))
     values = (place[name] for place in places for name in names if place.get(name) is not None)
     return next(values, None)
-
-
-def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
-    tools = _field(body, "tools")
-    # SDKs accept a single group instead of a list.
-    return (tools,) if isinstance(tools, dict) else tuple_or_none(tools)
-
-
-def _model(body: dict[str, Json]) -> str | None:
-    model = name_or_none(body.get("model"))
-    return model.rpartition("/")[2] if model else None
 
 
 def _joined(message: Message) -> Message:

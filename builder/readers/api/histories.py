@@ -73,7 +73,6 @@ def abandoned(
 
 
 def _answer_message(answer: ApiAnswer) -> Message:
-    """Returns the answer's message; its text is `Unparsed` if the answer has a fault."""
     message = replace(answer.message, model=answer.model)
     return cut_off(message, answer.fault) if answer.fault else message
 
@@ -449,7 +448,6 @@ class _RequestChain:
     def _untrained_code(
         self, history: Sequence[Message], turn: int, at: int, logged: LoggedAnswers
     ) -> str | None:
-        """Returns why the assistant message at `at` is not a target; its run begins at `turn`."""
         message = history[at]
         if at in self.responses:
             return None if is_whole(self.responses[at][1].message, history[at:]) else "edited"
@@ -475,7 +473,6 @@ def _has_content(message: Message) -> bool:
 
 
 def _fault_code(answer: ApiAnswer) -> str:
-    """Returns the code of an answer that is not a target."""
     unread = (part.code for part in answer.message.parts if isinstance(part, Unparsed))
     return answer.fault or next(unread, "zero_weight")
 
@@ -541,7 +538,6 @@ class Log:
             yield from self._histories.take(exchange, history, answers, own=own)
 
     def _flush(self) -> Iterator[Event]:
-        """Yields the events of the response in the collected pieces."""
         if not self._bare:
             return
         first, last, count = self._bare[0], self._bare[-1], len(self._bare)

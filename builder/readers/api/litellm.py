@@ -31,14 +31,10 @@ _CUT = Problem(
 
 
 def _recognise(source: Source) -> str | None:
-    if not any(map(_is_record, first_values(source))):
+    found = (gateway_record(value) for value in first_values(source) if isinstance(value, dict))
+    if not any(record is not None and record.log == NAME for record in found):
         return None  # first_api takes much longer
     return "records with LiteLLM's call_type" if first_api(source)[0] == NAME else None
-
-
-def _is_record(value: Json) -> bool:
-    record = gateway_record(value) if isinstance(value, dict) else None
-    return record is not None and record.log == NAME
 
 
 def read(source: Source) -> Iterator[Event]:

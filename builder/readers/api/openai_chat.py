@@ -302,7 +302,6 @@ def _is_flat(items: Iterable[dict[str, Json]]) -> bool:
 
 
 def _read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> Iterator[Message]:
-    """Yields the messages of a logged message. `flat`: see `_is_flat`."""
     role = as_str(item.get("role"))
     text = as_str(item.get("content"))
     if role == "assistant":
@@ -515,7 +514,6 @@ def _is_preference(value: dict[str, Json]) -> bool:
 
 
 def _asked(value: Json) -> list[Json] | None:
-    """Returns the messages of a prompt, or None."""
     if isinstance(value, str) and value:
         return [{"role": "user", "content": value}]
     return as_list(value) if _are_messages(value) else None

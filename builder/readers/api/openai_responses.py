@@ -126,7 +126,11 @@ class ItemReading:
 
     def _take(self, item: _Item, *, answer: bool) -> None:
         kind = item_type(item)
-        if not answer and kind in ("message", "reasoning") and self._has_call():
+        if (
+            not answer
+            and kind in ("message", "reasoning")
+            and any(isinstance(part, ToolCall) for part in self._answer)
+        ):
             self._end()
         if answer and _is_said_by_others(item):
             self._answer.append(unknown_part(f"message of {as_str(item.get('role'))}"))
@@ -179,7 +183,11 @@ class ItemReading:
         container = as_str(item, "environment", "type").startswith("container")
         if caller not in ("", "direct") or container or item.get("execution") == "server":
             self._server_calls.add(call_id or "")
-            return _server(kind) if container or not caller else _programmatic(item)
+            return (
+                _server(kind)
+                if container or not caller
+                else Unparsed(as_str(item.get("name")), "programmatic_call")
+            )
         if kind in _CALLS:
             name, field = _CALLS[kind]
             arguments = item.get(field)
@@ -212,9 +220,6 @@ class ItemReading:
                 self.tools.append(tool)
                 self.loaded_at = len(self.messages) + bool(self._answer)
 
-    def _has_call(self) -> bool:
-        return any(isinstance(part, ToolCall) for part in self._answer)
-
     def _end(self) -> None:
         if self._answer:
             unknown = tuple(self._unknown)
@@ -235,10 +240,6 @@ def _result(kind: str, item: _Item, call_id: str | None) -> ToolResult:
 def _server(kind: str) -> Unparsed:
     # Only the type, since clients do not send the whole item back.
     return Unparsed(kind, "server_tool")
-
-
-def _programmatic(item: _Item) -> Unparsed:
-    return Unparsed(as_str(item.get("name")), "programmatic_call")
 
 
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -321,7 +322,6 @@ def items(value: Json) -> list[Json]:
 
 
 def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
-    """Returns the definitions of a request, and those given to the model later."""
     if not isinstance(body.get("tools"), list) and not later:
         return None
     tools = list(definitions(body.get("tools")))
@@ -354,12 +354,6 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     )
 
 
-def _response_of(exchange: Exchange) -> dict[str, Json]:
-    if exchange.events is not None:
-        return whole_response(exchange.events)
-    return exchange.response or {}
-
-
 def continues(before: Json, after: Json) -> bool:
     """Returns whether an event belongs to the same response as the previous one."""
     one, other = as_str(before, "type"), as_str(after, "type")
@@ -387,7 +381,6 @@ class _Kept(Generic[_Value]):
 
 
 def _weight(value: Json) -> int:
-    """Estimates the number of characters of a value as JSON."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict | list):
@@ -413,7 +406,9 @@ class _ServerHistories:
 
         A response that the client polls by its id gets the request that began it.
         """
-        response = _response_of(exchange)
+        response = exchange.response or {}
+        if exchange.events is not None:
+            response = whole_response(exchange.events)
         if exchange.dialect != OPENAI_RESPONSES:
             self._begin(exchange, response)
             return exchange
@@ -423,7 +418,8 @@ class _ServerHistories:
             return exchange
         own = [self._referred(item) for item in items(sent.get("input"))]
         previous = name_or_none(sent.get("previous_response_id"))
-        conversation = _conversation_id(sent.get("conversation"))
+        conversation = name_or_none(sent.get("conversation"))
+        conversation = conversation or name_or_none(as_dict(sent, "conversation").get("id"))
         named = previous or conversation
         before = self._steps.get(named) if named is not None else None
         step = ServerStep.after(before, named, own)
@@ -445,7 +441,9 @@ class _ServerHistories:
         answered = answers(completed)
         if answered:
             added = [*own, *output]
-            self._remember(added)
+            for value in added:
+                if (own_id := name_or_none(as_dict(value).get("id"))) is not None:
+                    self._items.put(own_id, value, _weight(value))
             step = replace(step, items=tuple(added))
             for name in filter(None, (response_id, conversation)):
                 self._steps.put(name, step, _weight(added))
@@ -464,11 +462,6 @@ class _ServerHistories:
         if item_type(item) != "item_reference":
             return value
         return self._items.get(as_str(item.get("id"))) or value
-
-    def _remember(self, added: list[Json]) -> None:
-        for value in added:
-            if (name := name_or_none(as_dict(value).get("id"))) is not None:
-                self._items.put(name, value, _weight(value))
 
 
 def _server_turns(output: list[Json]) -> int:
@@ -495,10 +488,6 @@ def _whole(output: list[Json]) -> list[Json]:
     """Returns the items of a response; of one that lists all its states (Aviary), the last."""
     last = output[-1] if output else None
     return last if isinstance(last, list) and all(isinstance(it, list) for it in output) else output
-
-
-def _conversation_id(value: Json) -> str | None:
-    return name_or_none(value) or name_or_none(as_dict(value).get("id"))
 
 
 RESPONSES = Api(OPENAI_RESPONSES, history, answers, continues, lambda: _ServerHistories().complete)

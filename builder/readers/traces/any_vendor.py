@@ -501,7 +501,6 @@ def _unquoted(raw: Json, value: Json) -> str:
 
 
 def _answer(parts: Sequence[Part], fault: str | None = None) -> Outcome:
-    """Returns one answer of these parts; no answer if there are none or none was logged."""
     parts = without_missing(parts)
     if not parts or any(isinstance(p, Unparsed) and p.code == "no_output" for p in parts):
         return Outcome()
@@ -534,7 +533,6 @@ def _is_part(item: dict[str, Json]) -> bool:
 
 
 def _is_choice(item: dict[str, Json]) -> bool:
-    """Returns whether an item of a list is one of several answers: each has a finish reason."""
     if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
         return False
     return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message

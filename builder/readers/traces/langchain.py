@@ -241,7 +241,6 @@ def conversations(
 
 
 def _message(fields: Fields) -> Message | None:
-    """Returns the message that the fields describe; a truncated answer is marked as such."""
     if not is_kind(fields):
         return Message("user", (unknown_part(as_str(fields.get("type")) or "message"),))
     message = lc_message(fields)
@@ -261,7 +260,6 @@ def _call_ids(fields: Fields) -> list[str]:
 
 
 def _model(kept: Sequence[Fields]) -> str | None:
-    """Returns the model of the last message that names one."""
     for fields in reversed(kept):
         meta = as_dict(fields.get("response_metadata"))
         if name := name_of(meta, *_NAMES):
@@ -476,7 +474,6 @@ class _CheckpointReader:
 
 
 def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
-    """Deserialises a value."""
     try:
         if kind == "msgpack" and isinstance(blob, bytes):
             return unpack(blob)
@@ -589,7 +586,6 @@ def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event
 
 
 def _of_session(row: dict[str, Json]) -> tuple[str, list[Json]] | None:
-    """Returns the session and the messages of a chat history's row; None for any other value."""
     session = next((row[key] for key in _SESSIONS if isinstance(row.get(key), str | int)), None)
     if session is None:
         return None

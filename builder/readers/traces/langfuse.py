@@ -141,7 +141,6 @@ def _tools(
     notes: PartNotes,
     answer_notes: PartNotes,
 ) -> tuple[Json, ...] | None:
-    """Returns the tool definitions, from the first field that has any."""
     logged = as_dict(decoded(attributes.get("model_request_parameters")))
     pydantic = [*as_list(logged.get("function_tools")), *as_list(logged.get("output_tools"))]
     numbered = sorted(
@@ -203,7 +202,6 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _kind(value: dict[str, Json]) -> str | None:
-    """Returns the kind of an object, a key of `_REASONS`, or None."""
     trace_id = name_of(value, "traceId", "trace_id")
     started = value.get("startTime") or value.get("start_time")
     if trace_id and started and as_str(value.get("type")) in _TYPES:
@@ -225,7 +223,6 @@ def _kind(value: dict[str, Json]) -> str | None:
 
 
 def _is_view(value: Json) -> bool:
-    """Returns whether a value is the platform's view of an observation's input and output."""
     sides = as_dict(value)
     return bool(sides) and all(
         key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)

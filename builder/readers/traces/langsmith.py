@@ -63,7 +63,6 @@ def _is_run(value: Json) -> bool:
 
 
 def _page(value: dict[str, Json]) -> list[Json] | None:
-    """Returns the runs of a page, or None if the value is not a page."""
     for key in (*_PAGES, _NEW):
         listed = value.get(key)
         if isinstance(listed, list) and any(map(_is_run, listed[:_PEEKED])):

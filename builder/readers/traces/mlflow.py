@@ -152,7 +152,6 @@ def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def _model(attrs: dict[str, Json]) -> str | None:
-    """Returns the model's name: of the response, MLflow's attribute, or the call's arguments."""
     response = as_dict(decoded(attrs.get("mlflow.spanOutputs"))).get("model")
     parameters = as_dict(decoded(attrs.get("invocation_params"))).get("model")
     fields = (response, attrs.get("mlflow.llm.model"), attrs.get("model"), parameters)

@@ -59,7 +59,6 @@ def _ids(source: Source) -> str:
 
 
 def _item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the sessions, which are read independently."""
     table = _session_table(source)
     if table is None:
         return ()
@@ -68,12 +67,7 @@ def _item_sizes(source: Source) -> Sequence[int]:
     return session_sizes(source, _ids(source), query)
 
 
-def _read_sessions_of(source: Source) -> Iterator[Event]:
-    yield from read_sessions(source, _ids(source), _session)
-
-
 def _session(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
-    """Yields the conversations of a session: one, or one for each of its branches."""
     table = _quoted(_session_table(source) or "")
     query = f"SELECT id, message_data FROM {table}"  # noqa: S608 - a quoted name
     rows_by_id: dict[Json, _Row] = {}
@@ -145,7 +139,6 @@ def _branches(
 
 
 def _messages(items: Sequence[_Row]) -> Iterator[Message]:
-    """Yields the messages; items of one response are one answer."""
     for (response, answered), group in groupby(items, lambda one: _response(one[1])):
         listed = list(group)
         messages = ItemReading().read([item for _, item in listed]).messages
@@ -189,10 +182,6 @@ def _run_of(where: str, trace: str, data: dict[str, Json], error: dict[str, Json
     content = text_or_data(data.get("output"))
     result = ToolResult(content, name=name, is_error=bool(error))
     return _ToolRun(where, trace, ToolCall(name, data.get("input")), result)
-
-
-def _is_unknown_tool(message: str, name: str) -> bool:
-    return message == "Tool not found" or says_unknown(message, name)
 
 
 def _with_errors(
@@ -258,7 +247,6 @@ _MODELS = frozenset({"generation", "response"})
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims traces and spans, objects with a list of them, and tables of sessions."""
     if _session_table(source):
         return "a table of session items (session_id, message_data)"
     for value in source.peek.objects:
@@ -279,7 +267,7 @@ def _is_item(value: Json) -> bool:
 
 def _read(source: Source) -> Iterator[Event]:
     if source.peek.kind == "sqlite":
-        yield from _read_sessions_of(source)
+        yield from read_sessions(source, _ids(source), _session)
     else:
         yield from collected(source.records(), _Collector(source))
 
@@ -319,7 +307,8 @@ class _Collector(TraceBuffer):
         where = unique_name(f"span {name[:200]}" if name else where, self.names)
         error = as_dict(span.get("error"))
         unknown = as_str(error, "data", "tool_name")
-        if unknown and _is_unknown_tool(as_str(error.get("message")), unknown):
+        message = as_str(error.get("message"))
+        if unknown and (message == "Tool not found" or says_unknown(message, unknown)):
             self.undefined.add((trace, unknown))
         call = _model_call(where, data, error) if kind in _MODELS else None
         if kind in _MODELS and call is None:
@@ -412,7 +401,6 @@ class _Collector(TraceBuffer):
 
 
 def _code(kind: str, data: dict[str, Json]) -> str:
-    """Returns the code under which a span without a model call is ignored."""
     known = ("agent", "function", "handoff", "guardrail", "mcp_tools", "custom", "task", "turn")
     media = ("transcription", "speech", "speech_group")
     return kind if kind in (*known, *media) else unknown_code(data.get("type"))

@@ -83,19 +83,18 @@ def _messages(fields: dict[str, Json], role: str) -> list[Message]:
         content = _as_parts(fields.get("content"))
     if role == "tool" and (called := openai_calls(content)):  # Koog: calls with their results' role
         return [Message("assistant", tuple(called))]
-    if role == "tool" and not any(_is_result(part) for part in as_list(content)):
-        return [_result_message(fields, content)]
+    if role == "tool" and not any(
+        as_str(part, "type") in _RESULTS or "toolResult" in as_dict(part)
+        for part in as_list(content)
+    ):
+        call_id, name = name_of(fields, "tool_call_id", "id"), name_of(fields, "name")
+        return [Message("tool", (ToolResult(result_content(content), call_id, name),))]
     parts = _read_parts(content)
     if role == "assistant":
         parts = _assistant(fields, parts)
     results, rest = chat_messages.results_apart(parts)
     messages = [Message("tool", results)] if results else []
     return [*messages, Message(role, rest)] if rest or not results else messages
-
-
-def _result_message(fields: dict[str, Json], content: Json) -> Message:
-    call_id = name_of(fields, "tool_call_id", "id")
-    return Message("tool", (ToolResult(result_content(content), call_id, name_of(fields, "name")),))
 
 
 def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
@@ -135,12 +134,7 @@ def _as_parts(content: Json) -> Json:
     return inner if isinstance(inner, list) else content
 
 
-def _is_result(part: Json) -> bool:
-    return as_str(part, "type") in _RESULTS or "toolResult" in as_dict(part)
-
-
 def _read_parts(value: Json) -> list[Part]:
-    """Returns the parts of a message's content: a text, a part, or a list of them."""
     items = value if isinstance(value, list) else [value]
     return [part for item in items if item is not None for part in _part(item)]
 
@@ -267,7 +261,10 @@ def request(
     """
     sent = list(logged.sent)
     answers = [replace(answer, model=model) for answer in logged.answers]
-    outputs = [(item, _read_message(_as_answer(item))) for item in logged.outputs]
+    outputs = [
+        (item, _read_message({**as_dict(item), "role": as_dict(item).get("role") or "assistant"}))
+        for item in logged.outputs
+    ]
     answered = all(message.role == "assistant" for _, found in outputs for message in found)
     if answered and (logged.choices or len(outputs) == 1):
         for number, (item, messages) in enumerate(outputs):
@@ -321,10 +318,6 @@ def history_of(
     return History(tuple(sent), tools, model, tuple(problems), notes.changes)
 
 
-def _as_answer(item: Json) -> Json:
-    return item if as_dict(item).get("role") else {**as_dict(item), "role": "assistant"}
-
-
 def _at(reasons: Sequence[Json], number: int) -> Json:
     return reasons[number] if number < len(reasons) else None
 
@@ -332,7 +325,6 @@ def _at(reasons: Sequence[Json], number: int) -> Json:
 def _answer(
     messages: Sequence[Message], reason: Json, span: Span, model: str | None
 ) -> list[ApiAnswer]:
-    """Returns the messages of one answer merged into one; [] if they have no parts."""
     parts = tuple(part for message in messages for part in message.parts)
     if not parts:
         return []
@@ -448,7 +440,6 @@ def _tool_run(attrs: dict[str, Json]) -> SpanReading:
 
 
 def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
-    """Returns the span's definitions; Pydantic AI and OpenLLMetry have attributes of their own."""
     defined = decoded(attrs.get("gen_ai.tool.definitions"))
     if isinstance(defined, list):
         return tuple(defined)
@@ -495,7 +486,6 @@ def _from_parts(attrs: dict[str, Json]) -> Logged:
 
 
 def _instructions(value: Json) -> Json:
-    """Returns the parts of a system text: a list, a text, or (against the conventions) messages."""
     if isinstance(value, str):
         return [value]
     inner = [as_dict(item).get("parts") for item in as_list(value)]

@@ -366,7 +366,6 @@ def _merged(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
 
 
 def _merged_content(one: Json, other: Json) -> Json:
-    """Joins texts, and blocks of the same index and type."""
     if isinstance(one, str) and isinstance(other, str):
         return one + other
     parts = _listed(one)

@@ -396,7 +396,6 @@ class _Log:
     # -- log records of one message each ---------------------------------------------------------
 
     def _message(self, span: Span) -> Iterator[Event]:
-        """Adds a log record to its request; yields the events of requests that are complete."""
         key = (span.trace, span.id)
         group = self._groups.get(key, [])
         is_choice = otel_genai.is_choice(span)
@@ -469,7 +468,6 @@ _PLACES = ((re.compile(r"line (\d+)"), "lines {}-{}"), (re.compile(r"\[(\d+)\]")
 
 
 def _records(first: str, last: str) -> str:
-    """Returns the range between two records in any order."""
     for pattern, form in _PLACES:
         one, other = pattern.fullmatch(first), pattern.fullmatch(last)
         if one and other and first != last:

@@ -157,7 +157,6 @@ def _insert(
 
 
 def _child(node: dict[str, _Node], step: str) -> dict[str, _Node]:
-    """Returns the object at a segment; replaces a value whose name is a prefix of other names."""
     child = node.get(step)
     if not isinstance(child, dict):
         child = node[step] = {}

@@ -99,7 +99,8 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
     inner: dict[str, list[Step]] = {}  # by step id: the model calls inside it
     for step in steps:
         if step.call is not None:
-            for around in _around(step, by_id):
+            nearest = islice(enclosing(step, by_id), MAX_DEPTH)
+            for around in takewhile(lambda around: not around.nests, nearest):
                 inner.setdefault(around.id or "", []).append(step)
     # By the place of a step.
     resolved = {step.where: step.code if step.call is None else step.call for step in steps}
@@ -111,13 +112,7 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
         yield step, resolved[step.where]
 
 
-def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
-    nearest = islice(enclosing(step, by_id), MAX_DEPTH)
-    return takewhile(lambda around: not around.nests, nearest)
-
-
 def _choose(step: Step, within: Sequence[Step], resolved: dict[str, ModelCall | str]) -> None:
-    """Chooses between a step and the innermost calls inside it, and updates `resolved`."""
     outer = resolved[step.where]
     if not isinstance(outer, ModelCall) and step.output is None:
         return

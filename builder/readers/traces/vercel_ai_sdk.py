@@ -111,7 +111,6 @@ def _joined(parts: list[Json]) -> Iterator[Json]:
 
 
 def _call(part: dict[str, Json], calls: dict[str, dict[str, Json]]) -> dict[str, Json]:
-    """Returns a call in its state after a chunk."""
     known = {_RENAMED.get(key, key): value for key, value in part.items() if key not in _DROPPED}
     key = _id(part.get("toolCallId"))
     state = _CALLS[as_str(part.get("type"))]
@@ -142,7 +141,6 @@ _STATES = {
 
 
 def _is_ui_message(value: Json) -> bool:
-    """Returns whether a value is a UI message of AI SDK 4 or later."""
     item = as_dict(value)
     if as_str(item.get("role")) not in _ROLES:
         return False
@@ -176,7 +174,6 @@ def _content_of(message: dict[str, Json]) -> Json:
 
 
 def _messages_of(value: Json) -> list[Json]:
-    """Returns the messages of a chat: a list, or the `messages` of an object."""
     if isinstance(value, dict) and "messages" not in value:
         return []
     listed = value if isinstance(value, list) else decoded(as_dict(value).get("messages"))
@@ -349,7 +346,6 @@ def _content_of_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
 
 
 def _call_and_result(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, ToolResult | None]:
-    """Returns a call and its result, or None for the result of an unanswered call."""
     state = as_str(tool.get("state"))
     name, call_id = name_of(tool, "toolName"), name_of(tool, "toolCallId")
     value = first_of(tool, "input", "rawInput")
@@ -378,7 +374,6 @@ def _message_model(item: dict[str, Json]) -> str | None:
 
 
 def _model_of(items: list[Json]) -> str | None:
-    """Returns the model that is named most often in the metadata of the messages, or None."""
     named = (_message_model(as_dict(item)) for item in items)
     names = Counter(name for name in named if name is not None)
     return max(names, key=lambda name: names[name]) if names else None
@@ -392,7 +387,6 @@ _PEEKED = 50
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims messages with UI parts or tool-call parts, and spans of the SDK's telemetry."""
     for value in source.peek.records[:_PEEKED]:
         if _is_ui_message(value):
             return "UI messages with typed parts or toolInvocations"
