@@ -11,7 +11,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
 from builder.conversation import Json
 from builder.dataset.rows import dataset_rows
-from builder.jsonio import JsonFault, loads
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.scrub.texts import value_strings
@@ -133,9 +131,7 @@ def _rows(name: str) -> Iterator[Json]:
     """Yields the rows of a JSON file, a text file, or any dataset that `builder verify` reads."""
     path = expand_home(name)
     try:
-        if path.suffix == ".json" and path.is_file():
-            yield from _json(path)
-        elif path.suffix in (".txt", ".md") and path.is_file():
+        if path.suffix in (".txt", ".md") and path.is_file():
             yield from path.read_text(encoding="utf-8", errors="replace").split("\n")
         else:
             yield from (row.value for row in dataset_rows(name, as_is=True))
@@ -143,20 +139,3 @@ def _rows(name: str) -> Iterator[Json]:
         raise UsageError(f"audit.contamination: {error}") from error
     except OSError as error:
         raise UsageError(f"audit.contamination: {name!r}: {error.strerror or error}") from error
-
-
-def _json(path: Path) -> Iterator[Json]:
-    """Yields the items of a JSON list, or the lines of a JSON Lines file that ends in `.json`."""
-    data = path.read_bytes()
-    try:
-        value = loads(data)
-        yield from value if isinstance(value, list) else [value]
-        return
-    except JsonFault:
-        pass
-    for line in data.splitlines():
-        try:
-            yield loads(line)
-        except JsonFault as fault:
-            message = f"audit.contamination: {str(path)!r}: not JSON: {fault.detail}"
-            raise UsageError(message) from None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from builder.audit.result import Audit
 from builder.codes import SELECTED
-from builder.config.sections import Config
+from builder.config import Config
 from builder.conversation import Json
 from builder.dataset.rejects import read_rejects
 from builder.dataset.review import Review

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -335,48 +334,37 @@ def reject_texts(value: Json) -> Iterator[str]:
 
 # Defines the facets by which the viewer filters samples, and the numbers by which it sorts.
 
-FACETS = MappingProxyType(
-    {
-        "review": "Review",
-        "split": "Split",
-        "form": "Converted from",
-        "problem": "No sample because",
-        "format": "Format",
-        "model": "Model",
-        "tool": "Tool called",
-        "pattern": "Behaviour",
-        "outcome": "Outcome",
-        "context": "Context level",
-        "length": "Length",
-        "code": "Changes",
-        "source": "Source",
-    }
-)
+FACETS = {
+    "review": "Review",
+    "split": "Split",
+    "form": "Converted from",
+    "problem": "No sample because",
+    "format": "Format",
+    "model": "Model",
+    "tool": "Tool called",
+    "pattern": "Behaviour",
+    "outcome": "Outcome",
+    "context": "Context level",
+    "length": "Length",
+    "code": "Changes",
+    "source": "Source",
+}
 """{facet: title}; "review" is not indexed, because reviews change."""
 
 NUMBERS = ("length", "turns", "calls", "errors", "id")
 
-SORTS = MappingProxyType(
-    {
-        "": "the dataset's order",
-        "-length": "longest first",
-        "length": "shortest first",
-        "-turns": "most turns first",
-        "turns": "fewest turns first",
-        "-calls": "most calls first",
-        "calls": "fewest calls first",
-        "-errors": "most errors first",
-        "errors": "fewest errors first",
-        "outcome": "outcome",
-        "-outcome": "outcome, from the end",
-        "context": "context level",
-        "-context": "context level, from the end",
-        "source": "source",
-        "-source": "source, from the end",
-        "model": "model",
-        "-model": "model, from the end",
-    }
-)
+_SORTED = {
+    "length": ("longest first", "shortest first"),
+    **{
+        name: (f"most {name} first", f"fewest {name} first")
+        for name in ("turns", "calls", "errors")
+    },
+}
+SORTS = {"": "the dataset's order"}
+for _name, (_most, _least) in _SORTED.items():
+    SORTS |= {f"-{_name}": _most, _name: _least}
+for _name in ("outcome", "context", "source", "model"):
+    SORTS |= {_name: _name, f"-{_name}": f"{_name}, from the end"}
 """{order: title}: the name of a number or a facet, descending after a minus."""
 
 _BOUNDS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
@@ -392,9 +380,10 @@ def _names(unit: str, bounds: Sequence[int]) -> tuple[str, ...]:
 
 _TOKENS = _names("tokens", _BOUNDS)
 _CHARACTERS = _names("characters", [_PER_TOKEN * bound for bound in _BOUNDS])
-ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"length": (*_TOKENS, *_CHARACTERS), "context": LEVELS}
-)
+ORDERS: Mapping[str, tuple[str, ...]] = {
+    "length": (*_TOKENS, *_CHARACTERS),
+    "context": LEVELS,
+}
 """{facet: its values in their own order}; values of other facets are ordered by frequency."""
 
 _MEANINGS = {

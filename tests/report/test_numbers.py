@@ -256,15 +256,3 @@ def test_the_summary_has_the_same_accounting(accounted, tmp_path, capsys):
         shown = list(map(int, row.split()))
         assert shown[:2] == [one.found, one.used]
         assert [n for n in shown[2:] if n] == [n for n in parts if n]
-
-
-def test_a_difference_counts_every_row(tmp_path):
-    """A dataset of any origin may hold a row twice."""
-    row = {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}
-    other = {"messages": [{"role": "user", "content": "z"}, {"role": "assistant", "content": "y"}]}
-    twice, once = tmp_path / "twice.jsonl", tmp_path / "once.jsonl"
-    twice.write_text("".join(json.dumps(item) + "\n" for item in (row, row, other)))
-    once.write_text("".join(json.dumps(item) + "\n" for item in (row, other)))
-    assert builder.diff_datasets(twice, twice).same == 3
-    fewer = builder.diff_datasets(twice, once)
-    assert (fewer.same, fewer.removed, fewer.added, fewer.changed) == (2, 1, 0, 0)

@@ -3,8 +3,6 @@
 Needs the extra `browser` (playwright) and the system's Chromium; skipped if one is missing.
 """
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -41,21 +39,6 @@ def test_every_chart_is_visible_and_nothing_overflows(opened, report, size):
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
-def test_light_and_dark_differ_and_both_can_be_read(opened, report):
-    def colours(scheme):
-        page = opened(report, scheme=scheme)
-        return page.evaluate(
-            "['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name])"
-        )
-
-    def brightness(colour):
-        return sum(map(int, colour.removeprefix("rgb(").removesuffix(")").split(",")))
-
-    (ink, paper), (light_ink, dark_paper) = colours("light"), colours("dark")
-    assert brightness(paper) - brightness(ink) > 500
-    assert brightness(light_ink) - brightness(dark_paper) > 500
-
-
 def test_search_and_filters(opened, report):
     page = opened(report)
     samples = page.locator(".sample")
@@ -79,20 +62,6 @@ def test_search_and_filters(opened, report):
     assert page.locator(".sample[open]").count() == total
     page.click("button[data-open=none]")
     assert page.locator(".sample[open]").count() == 0
-
-
-def test_rejects_are_searched(opened, built, verifier, tmp_path):
-    shutil.copytree(built, tmp_path / "ds")
-    codes = [("odd_code", "strange <b>"), ("other_code", "plain")]
-    rows = [{"source": "a", "record": "1", "code": code, "message": why} for code, why in codes]
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / "ds" / "rejects.jsonl").write_text(text, encoding="utf-8")
-    path = tmp_path / "report.html"
-    path.write_bytes(report_page(str(tmp_path / "ds"), manifest(built), None, verifier.target))
-    page = opened(path.as_uri())
-    page.fill("#rejects input[type=search]", "strange <b>")
-    sync_api.expect(page.locator("#rejects output")).to_have_text("1 of 2 shown")
-    assert page.locator(".reject:visible code").inner_text() == "odd_code"
 
 
 def test_a_finding_leads_to_its_sample(opened, report):
@@ -151,11 +120,3 @@ def test_unescaped_content_is_blocked_by_the_policy(chromium, report, tmp_path):
     assert [url for url in asked if url.startswith("http")] == []
     assert [reason for url, reason in failed if url.startswith("http")] in ([], ["csp"])
     page.close()
-
-
-def test_shortcuts_do_not_interfere_with_typing(opened, report):
-    page = opened(report)
-    page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.type") == "search"
-    page.keyboard.type("jk?/")
-    assert page.evaluate("document.activeElement.value") == "jk?/"

@@ -35,8 +35,3 @@ def test_the_tokens_of_a_dataset_are_one_bar_with_the_trained_share_below():
     (below,) = re.findall(r'<rect class="is-trained"[^>]*width="(35.0)"', drawn)
     assert below
     assert "trained" not in plain(dataset_shares(PARTS, None)).replace("of the trained text", "")
-
-
-def test_a_dataset_without_tokens_is_a_table_alone():
-    empty = AuditTable("lengths", "Tokens by part", ("part", "tokens"), (("sample", 0),))
-    assert "<svg" not in dataset_shares(empty, 0.5)

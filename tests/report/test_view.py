@@ -19,7 +19,6 @@ from support.runs.builds import build, lines
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
 from builder.dataset.store import Address, Rows
-from builder.view.index import Query
 from builder.view.viewer import PAGE_ROWS
 
 
@@ -75,10 +74,6 @@ def rows_on(body):
 # -- who may ask --------------------------------------------------------------------------------
 
 
-def test_it_listens_on_the_loopback_interface_alone(server):
-    assert server.server_address[0] == "127.0.0.1"
-
-
 def test_nothing_is_served_without_the_token(server):
     wrong = server.token[:-1] + ("A" if server.token[-1] != "A" else "B")
     for path in ("/", "/report.html", f"/{wrong}/", f"/{wrong}/row?at=0.0", "//", "/%00", "/é/"):
@@ -93,11 +88,6 @@ def test_a_foreign_host_name_gets_nothing(server, host):
     status, _, body = ask(server, "", host=host.format(server.server_port))
     assert (status, body) == (404, b"Not found.\n")
     assert ask(server, "", host=f"localhost:{server.server_port}")[0] == 200
-
-
-def test_two_servers_have_two_tokens(built, server, tmp_path):
-    with served(str(built), {}, tmp_path) as other:
-        assert other.token != server.token
 
 
 def test_every_response_forbids_what_it_does_not_need(server):
@@ -182,17 +172,6 @@ def test_go_to_a_missing_row(large, wanted):
     status, _, body = ask(large, f"go?to={quote(wanted)}")
     assert status == 404
     assert b"There is no such sample" in body
-
-
-def test_previous_and_next_cross_the_files(large):
-    def steps(at):
-        body = ask(large, f"row?at={at}")[2].decode()
-        return re.findall(r'href="row\?at=([\d.]+)" rel="(prev|next)"', body)
-
-    assert steps("0.0") == [("0.1", "next")]
-    assert steps("0.299") == [("0.298", "prev"), ("1.0", "next")]
-    assert steps("1.0") == [("0.299", "prev"), ("1.1", "next")]
-    assert steps("1.9") == [("1.8", "prev")]
 
 
 def test_a_sample_is_shown_as_in_the_report_and_raw(server, built):
@@ -285,13 +264,6 @@ def test_compressed_and_parquet_files(many, tmp_path):
             assert (row.number, row.value) == expected[at]
         assert rows.locate(299) == Address(0, 299)
         assert rows.locate(300) is None
-
-
-def test_a_query_without_a_field_is_no_search():
-    assert not Query()
-    assert not Query(sort="-length")
-    assert Query(text="x")
-    assert Query(chosen=(("code", "x"),))
 
 
 # -- the command --------------------------------------------------------------------------------

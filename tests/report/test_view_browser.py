@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.pages.browser import DESK, PHONE
-from support.pages.reports import HOSTILE, dataset, manifest
+from support.pages.reports import dataset, manifest
 from support.pages.viewer import served
 from support.places import DATA
 
@@ -102,48 +102,6 @@ def test_the_header_is_the_same_on_all_pages(opened, viewed, size):
         link = first.bounding_box()
         assert link["x"] > below["x"] + below["width"] or link["y"] > below["y"]
     assert len(seen) == 1, seen
-
-
-def test_facets_narrow_down_and_are_removed_again(opened, viewed):
-    page = opened(viewed)
-    count = page.locator(".facets li", has_text="codex").locator(".count").first.inner_text()
-    page.locator(".facets a", has_text="codex").first.click()
-    expect(page.locator(".hits")).to_contain_text(f"{count} of 3 samples")
-    assert page.locator(".samples tbody tr").count() == int(count)
-    assert page.locator(".facets a[aria-current]").inner_text() == "codex"
-    page.get_by_role("link", name="Remove: Format: codex").click()
-    expect(page.locator(".hits")).to_contain_text("3 of 3 samples")
-
-
-def test_rows_of_another_form_are_converted_and_named(opened, tmp_path):
-    asked = "How long is the notes file?"
-    call = json.dumps({"name": "wc", "arguments": {"path": "notes.md"}}, separators=(",", ":"))
-    turns = [("human", asked), ("function_call", call), ("observation", "12"), ("gpt", "12 lines.")]
-    tools = json.dumps([{"name": "wc", "description": "Counts.", "parameters": {}}])
-    row = {"conversations": [{"from": who, "value": value} for who, value in turns], "tools": tools}
-    bad = {"conversations": [{"from": "robot", "value": "Beep."}]}
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in (row, bad, row)))
-    with served(path, {}, tmp_path) as server:
-        page = opened(server.url)
-        # The converted row has spaces in the call; the row in the file has none.
-        page.fill("input[name=text]", '"arguments": {"path"')
-        page.keyboard.press("Enter")
-        expect(page.locator(".hits")).to_contain_text("2 of 3 samples")
-        expect(page.locator(".excerpt mark.hit")).to_have_count(2)
-        page.locator(".samples a.asked").first.click()
-        expect(page.locator("h2.asked-for")).to_have_text(asked)
-        named = "a row of the form sharegpt, converted by the reader sharegpt."
-        expect(page.locator(".converted")).to_contain_text(named)
-        assert page.locator(".turns .call .name").inner_text() == "wc"
-        page.get_by_role("link", name="Rendered text").click()
-        assert page.locator("pre.rendered mark").count() == 2
-        page.goto(server.url)
-        page.locator(".facets a", has_text="unknown_role").click()
-        page.locator(".samples a.asked").first.click()
-        expect(page.locator(".verdict.open")).to_contain_text("Not a sample: unknown_role")
-        expect(page.locator("pre")).to_contain_text("Beep.")
-        assert page.evaluate("document.documentElement.scrollWidth") == DESK[0]
 
 
 @pytest.mark.parametrize("width", [1280, 1400])
@@ -295,15 +253,3 @@ def test_a_review_by_keys_and_forms(opened, viewed, tmp_path):
     assert page.locator(".state").all_inner_texts() == ["accepted"]
     [decided] = read_review(path).decisions.values()
     assert (decided.decision, decided.note) == ("accept", "asks a <i>")
-
-
-def test_hostile_rows_are_inert(opened, tmp_path):
-    name = dataset(tmp_path / "hostile.jsonl", HOSTILE)
-    with served(name, {"config": {"name": HOSTILE[0]}}, tmp_path) as server:
-        pages = ["", "?text=<script>", *(f"row?at=0.{row}" for row in range(len(HOSTILE)))]
-        page = opened(server.url)  # one for all: a page of its own takes the browser a second
-        for path in [*pages, "row?text=%3Cimg&at=0.1", "?format=%3Cscript%3E"]:
-            page.goto(server.url + path)
-            assert page.evaluate("window.owned") is None
-            assert page.locator("h1").count() == 1
-            assert page.locator("img, iframe, svg[onload], a[href^=javascript]").count() == 0

@@ -10,7 +10,7 @@ import pytest
 from support.pages.reports import HOSTILE
 from support.pages.viewer import viewer_of
 
-from builder import UsageError, cli
+from builder import cli
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
 from builder.dataset.store import Address, Rows
@@ -245,29 +245,6 @@ def test_documents_and_tables(tmp_path, viewed, name):
     assert [(row.number, row.value, row.sample) for row in got] == [
         (row.number, row.value, row.sample) for row in expected
     ]
-
-
-def test_our_own_export_shows_the_samples_that_it_was_made_from(tmp_path, viewed):
-    source = write(tmp_path / "own.jsonl", [{"messages": FLAT, "tools": TOOLS}] * 2)
-    folder = tmp_path / "exported"
-    assert cli.main(["export", str(source), "--to", "sharegpt", "-o", str(folder), "--quiet"]) == 0
-    viewer = viewed(folder)
-    row = next(viewer.rows.rows(Address(0, 0)))
-    assert row.converted == {"messages": FLAT, "tools": TOOLS}
-    assert "the reader <code>sharegpt</code>" in page_of(viewer, 0)
-
-
-def test_a_log_is_one_line_that_names_the_command(tmp_path, capsys):
-    from support.places import DATA
-
-    log = DATA / "claude-code" / "parallel.jsonl"
-    assert cli.main(["view", str(log), "--no-open"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "is in the format claude-code" in error
-    assert "`builder build " in error
-    with pytest.raises(UsageError, match="claude-code"):
-        Rows(dataset_files(str(log)), tmp_path)
 
 
 def test_the_report_names_the_conversion(tmp_path, capsys):

@@ -127,26 +127,3 @@ def test_columns_that_are_the_same_in_all_samples_are_left_out(viewer):
     heads = re.findall(r'<th scope="col".*?>(\w+)', viewer.samples({}).decode())
     assert "Errors" in heads
     assert not {"Calls", "Source", "Model"} & {*heads}
-
-
-def test_arguments_of_several_lines_are_shown_as_text(tmp_path):
-    call = {"name": "bash", "arguments": {"command": "cat <<E\n<b>\nE", "timeout": 5}}
-    turns = [
-        {"role": "user", "content": "one"},
-        {"role": "assistant", "content": f"<tool_call>\n{json.dumps(call)}\n</tool_call>"},
-    ]
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({"messages": turns, "tools": []}) + "\n")
-    made = viewer_of(path, {}, tmp_path)
-    try:
-        page = made.sample(Address(0, 0), {}).decode()
-    finally:
-        made.close()
-    assert (
-        '<p class="argument">command</p><pre dir="auto">cat &lt;&lt;E\n&lt;b&gt;\nE</pre>' in page
-    )
-    assert (
-        "\\n"
-        not in page[page.index('class="call"') : page.index("</li>", page.index('class="call"'))]
-    )
-    assert '"timeout": 5' in page

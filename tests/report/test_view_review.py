@@ -4,7 +4,6 @@ import hashlib
 import http.client
 import json
 import re
-import stat
 import threading
 from urllib.parse import urlencode, urlsplit
 
@@ -16,7 +15,7 @@ from support.runs.builds import build, lines
 
 from builder import cli
 from builder.dataset.review import Decision, read_review
-from builder.view.review_file import MAX_NOTE, ReviewFile, review_path
+from builder.view.review_file import ReviewFile, review_path
 from builder.view.server import MAX_FORM
 
 
@@ -125,15 +124,6 @@ def test_a_form_without_a_decision_changes_nothing(reviewed, form):
     assert not path.exists()
 
 
-def test_the_longest_note_fits_and_a_longer_one_is_cut(built, reviewed):
-    server, path = reviewed
-    note = "€" * MAX_NOTE
-    assert post(server, {"at": "0.0", "decision": "accept", "note": note})[0] == 303
-    assert read_review(path).decisions[ids(built)[0]].note == note
-    assert post(server, {"at": "0.0", "decision": "accept", "note": "x" * (MAX_NOTE + 9)})[0] == 303
-    assert read_review(path).decisions[ids(built)[0]].note == "x" * MAX_NOTE
-
-
 def test_decisions_of_another_program_are_merged_and_not_lost(built, reviewed):
     server, path = reviewed
     first, second, third = ids(built)
@@ -224,13 +214,6 @@ def test_samples_rejected_in_the_viewer_are_not_built_again(tmp_path):
     if len(before) > 1:
         assert ids(out) == before[1:]
         assert [line["code"] for line in rejects].count("review") == 1
-
-
-def test_the_file_can_be_read_by_its_owner_and_group_as_other_files(tmp_path):
-    (tmp_path / "plain").write_text("")
-    ReviewFile(tmp_path / "r.jsonl").decide({"a": Decision("accept")})
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "r.jsonl")]
-    assert modes[0] == modes[1]
 
 
 def test_the_list_is_named_and_says_what_becomes_of_a_review(built, reviewed):
