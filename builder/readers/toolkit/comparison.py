@@ -365,12 +365,7 @@ def looks_random(call_id: str) -> bool:
     """Returns whether an id looks random, so that no other call has it by chance.
 
     Many servers only count (`call_0`, `functions.search:0`, `toolu_01`), starting over in each
-    conversation. A random id contains a run of at least 8 letters and digits that
-
-    - consists of digits, more than three of them different,
-    - or has at least 24 characters with three groups of digits (base 32 has few digits),
-    - or has at least 12 characters with digits, but no three lower-case letters in a row,
-    - or changes between upper case, lower case and digits every three characters on average.
+    conversation. A random id has a run of at least 8 letters and digits, mixed as chance does.
     """
     return any(map(_is_random, _RUN.findall(call_id)))
 
@@ -379,11 +374,11 @@ def _is_random(run: str) -> bool:
     if run.isdigit():
         return len(set(run)) > 3
     groups = len(_DIGITS.findall(run))
-    if len(run) >= 24 and groups >= 3:
+    if len(run) >= 24 and groups >= 3:  # base 32 has few digits
         return True
     if len(run) >= 12 and groups and not _LETTERS.search(run):
         return True
-    return len(run) <= 3 * len(_WORD.findall(run))
+    return len(run) <= 3 * len(_WORD.findall(run))  # a change every three characters
 
 
 class CallKeys:

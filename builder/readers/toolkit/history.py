@@ -1,16 +1,11 @@
 """Builds the conversations of a session, from changes of its history or a tree of messages.
 
-Messages are added, taken back and replaced, and the system prompt and the tools may change between
-requests. A reader appends each message as the log is replayed and calls `rewind` and `replace`
-where the agent program changed the history that it sends. `conversations` then returns
-
-- one conversation for each history that was replaced, and the last one. Answers that a later
-  history kept are repeats there;
-- one with the problem `rewound` for each branch that was taken back, if it contains an answer;
-- a further one where a request has another system prompt, or changes or removes a tool. Added
-  tools and a changed date in the system prompt do not divide a conversation: the last state is used
-  for all its turns (`tools_added_later`, `system_date_moved`). If earlier answers call a tool that
-  was removed, its definition is added (`tool_shared`), and the answers lack `tools`.
+A reader appends each message as the log is replayed, and calls `rewind` and `replace` where the
+agent program changed the history that it sends. There is a conversation for each history, one with
+the problem `rewound` for each branch that was taken back, and a further one where a request has
+another system prompt, or changes or removes a tool. Added tools and a changed date divide none: the
+last state is used (`tools_added_later`, `system_date_moved`). The definition of a removed tool that
+an earlier answer calls is added (`tool_shared`).
 """
 
 from __future__ import annotations

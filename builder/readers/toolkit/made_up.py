@@ -1,9 +1,7 @@
 """Finds texts that show a made-up call or result: invented outputs, other markup, unknown tools.
 
-In some datasets a call is prose that no parser recognises; its result follows, and the next answer
-depends on it. In others the assistant's own text contains the output of the tool. Neither turn may
-be a target, and the later turns have no cause that a model could see.
-Source: docs/formats/sharegpt.md, "What is left out".
+A call that is prose, with its result after it, and the output of a tool in the assistant's own text
+would teach a model to invent outputs. Source: docs/formats/sharegpt.md, "What is left out".
 """
 
 from __future__ import annotations

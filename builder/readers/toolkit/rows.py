@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar, overload
+from typing import Protocol, TypeVar
 
 from builder.conversation import (
     Conversation,
@@ -25,38 +25,17 @@ from builder.problem import Problem
 from builder.readers.toolkit.marks import snake
 from builder.readers.toolkit.narrow import one_or_many
 from builder.readers.toolkit.places import ignored, unique_name
+from builder.readers.toolkit.tables import listed, words
 from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.source import Record, Source
 
 # -- how a run ended according to its log ---------------------------------------------------------
 
-_OUTCOME_KEYS = (
-    *("benchmark", "correct", "error", "exit_status", "feedback", "is_correct", "labels", "passed"),
-    *("resolved", "reward", "rewards", "score", "success"),
-)
-"""Keys of an outcome that logs use as well."""
-
-_SCORES = frozenset({
-    "correct", "exit_status", "is_correct", "passed", "resolved", "reward", "rewards", "score",
-    "success",
-})  # fmt: skip
-"""Keys next to a conversation that say how it ended, whatever the format."""
-
-_NESTED = (
-    "extra_info", "reward_model", "info", "metrics", "metadata", "verification", "result", "extra",
-    "final_metrics",
-)  # fmt: skip
-"""Columns that may hold these keys (verl, verifiers, NeMo Gym, ATIF)."""
-
-_SCORE_WORDS = frozenset({
-    "reward", "rewards", "score", "scores", "advantage", "advantages", "grade", "grades",
-})  # fmt: skip
-_NO_SCORE = frozenset({
-    "max", "min", "threshold", "scale", "range", "model", "num", "n", "count", "type", "name",
-    "version", "id", "baseline", "weight", "weights", "fn", "function", "step", "steps", "coef",
-})  # fmt: skip
-"""Words that make a name of a score that of another number: `max_score`, `reward_weights`."""
-
+_OUTCOME_KEYS = listed("outcome", "keys")
+_SCORES = words("outcome", "beside")
+_NESTED = listed("outcome", "nested")
+_SCORE_WORDS = words("outcome", "score")
+_NO_SCORE = words("outcome", "no_score")
 _SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
 
 
@@ -87,13 +66,9 @@ def outcome_beside(row: Json) -> dict[str, Json] | None:
 
 
 def _is_score(key: str, value: Json) -> bool:
-    """Returns whether a column holds numbers, and its name says that they judge the conversation.
-
-    Trainers log each reward function in a column of its own (`accuracy_reward`, TRL), and the
-    pieces of a reward in an object.
-    """
-    words = set(snake(key).split("_"))
-    if words.isdisjoint(_SCORE_WORDS) or not words.isdisjoint(_NO_SCORE):
+    """Returns whether a column holds numbers, and its name says that they judge (`f1_reward`)."""
+    named = set(snake(key).split("_"))
+    if named.isdisjoint(_SCORE_WORDS) or not named.isdisjoint(_NO_SCORE):
         return False
     numbers = [*value.values()] if isinstance(value, dict) else one_or_many(value)
     return bool(numbers) and all(type(one) in (int, float) for one in numbers)
@@ -133,6 +108,7 @@ def has_content(value: Json) -> bool:
 # -- media in columns of a row --------------------------------------------------------------------
 
 P = TypeVar("P", bound=Part)
+X = TypeVar("X", bound=Problem | Ignored)
 
 _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
 """The columns of media, which texts refer to by `<image>`, `<video>`, `<audio>`."""
@@ -230,21 +206,9 @@ def read_rows(source: Source, row: Row, columns: Collection[str] = frozenset()) 
             yield from count_columns(with_outcome(row(where, value, names), value), value, known)
 
 
-@overload
 def objects(
-    records: Iterable[Record | Problem], prefix: str = ""
-) -> Iterator[tuple[str, dict[str, Json]] | Problem]: ...
-
-
-@overload
-def objects(
-    records: Iterable[Record | Problem | Ignored], prefix: str = ""
-) -> Iterator[tuple[str, dict[str, Json]] | Problem | Ignored]: ...
-
-
-def objects(
-    records: Iterable[Record | Problem | Ignored], prefix: str = ""
-) -> Iterator[tuple[str, dict[str, Json]] | Problem | Ignored]:
+    records: Iterable[Record | X], prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Json]] | Problem | X]:
     """Yields place and value of each record, or a Problem if the value is not an object.
 
     `prefix` is the beginning of the Problem's detail, e.g. "an event is ". What could not be

@@ -6,9 +6,14 @@ from importlib.resources import files
 _TABLES = tomllib.loads((files(__package__) / "tables.toml").read_text(encoding="utf-8"))
 
 
+def listed(table: str, key: str) -> tuple[str, ...]:
+    """Returns the words under a key of a table, in order."""
+    return tuple(_TABLES[table][key].split())
+
+
 def words(table: str, key: str) -> frozenset[str]:
     """Returns the words under a key of a table."""
-    return frozenset(_TABLES[table][key].split())
+    return frozenset(listed(table, key))
 
 
 def by_word(table: str) -> dict[str, str]:

@@ -93,10 +93,9 @@ def assistant_parts(
     """Returns the parts of an assistant's text in order: text, reasoning, calls, invalid calls.
 
     `thoughts` names the tags that contain reasoning if they begin a line. One newline between text
-    and a call belongs to the format, and so do all newlines around reasoning; blank text is left
-    out. The strings of a call may contain closing tags. Tags that the text merely mentions stay in
-    the text. `changes` counts `python_literal`, and `unclosed_call` for a complete call at the end
-    without its closing tag (servers that stop at the tag do not log it).
+    and a call belongs to the format, and so do all newlines around reasoning. Tags that the text
+    merely mentions stay in it. `changes` counts `python_literal`, and `unclosed_call` for a whole
+    call at the end without its closing tag (servers that stop at the tag do not log it).
     """
     opening = re.compile("<(" + "|".join((*thoughts, "tool_call")) + ")>")
     last_end = {tag: text.rfind(f"</{tag}>") for tag in (*thoughts, "tool_call")}
@@ -226,10 +225,8 @@ _BOILERPLATE = _sentences(
 def take_tools(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
     """Splits a system text into the author's own text and its tool definitions, None without any.
 
-    Also removes the explanation of the call format, since the chat template has its own: sentences
-    that name a tag pair, the schema of a call, placeholder examples (not real calls), and the stock
-    sentences of Hermes and Qwen3. `changes` counts `tools_preamble`. Raises JsonFault if a
-    `<tools>` block cannot be parsed.
+    Also removes the explanation of the call format, since the chat template has its own. `changes`
+    counts `tools_preamble`. Raises JsonFault if a `<tools>` block cannot be parsed.
     """
     definitions: list[Json] | None = None
     spans: list[tuple[int, int]] = []

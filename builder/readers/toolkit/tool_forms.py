@@ -13,19 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
-from builder.readers.toolkit.tables import by_word
+from builder.readers.toolkit.tables import by_word, words
 from builder.readers.toolkit.unknown_keys import unknown_key
 
-_RESULTS = frozenset({
-    "result", "output", "tool_result", "tool_output", "tool_call_id", "call_id", "observation",
-    "is_error", "tool_call_error", "error",
-})  # fmt: skip
-_ARGUMENTS = frozenset({
-    "tool_args", "tool_input", "arguments", "args", "input", "kwargs", "params",
-})  # fmt: skip
-_DEFINING = frozenset({
-    "description", "parameters", "input_schema", "inputSchema", "toolSpec", "functionDeclarations",
-})  # fmt: skip
+_RESULTS = words("tools", "results")
+_ARGUMENTS = words("tools", "arguments")
+_DEFINING = words("tools", "defining")
 
 
 def is_execution(item: Json) -> bool:
