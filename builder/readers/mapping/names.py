@@ -43,7 +43,6 @@ def _names_file() -> dict[str, dict[str, str]]:
 
 @cache
 def _table(section: str) -> Mapping[str, Mapping[str, int]]:
-    """Returns {key: {name: rank}} of a section of names.toml."""
     return {key: {snake(name): at for at, name in reversed([*enumerate(names.split())])}
             for key, names in _names_file()[section].items()}  # fmt: skip
 
@@ -146,8 +145,10 @@ def columns(items: Iterable[Json], depth: int = 2) -> Columns:
 
 
 def _add(value: dict[str, Json], before: str, depth: int, found: Columns) -> None:
-    if has_ids(value) and all(isinstance(item, dict | list) for item in value.values()):
-        return
+    if all(
+        isinstance(one, dict | list) and any(map(str.isdigit, key)) for key, one in value.items()
+    ):
+        return  # objects by their ids
     for key, item in islice(value.items(), _KEYS):
         if item in (None, "", []) or (item == {} and not is_usual("arguments", key)):
             continue
@@ -163,11 +164,6 @@ def _add(value: dict[str, Json], before: str, depth: int, found: Columns) -> Non
             found.setdefault(path, []).append(inner)
         if isinstance(inner, dict) and depth:
             _add(inner, f"{path}.", depth - 1, found)
-
-
-def has_ids(value: dict[str, Json]) -> bool:
-    """Returns whether the keys of an object are ids, and not names: each has a digit."""
-    return bool(value) and all(any(map(str.isdigit, key)) for key in value)
 
 
 def ranked(found: Iterable[str], key: str) -> list[str]:
@@ -261,13 +257,11 @@ def _call_paths(items: Sequence[Json], without: Collection[str] = ()) -> Iterato
                   if path.rpartition(".")[0] == before and path != name}  # fmt: skip
         arguments = pick(beside, "arguments", (dict, str), without=without)
         is_argument = is_usual("arguments", before or "-") and not is_usual("text", before)
-        is_name = is_usual("call_name", name) and all(map(_is_tool, found[name]))
+        is_name = is_usual("call_name", name) and all(
+            isinstance(one, str) and _TOOL.fullmatch(one) for one in found[name]
+        )
         if is_name and arguments is not None and not is_argument and not is_inside(name, without):
             yield name, arguments
-
-
-def _is_tool(value: Json) -> bool:
-    return isinstance(value, str) and _TOOL.fullmatch(value) is not None
 
 
 def is_call(value: Json) -> bool:
@@ -291,7 +285,6 @@ def definitions(value: Json) -> list[Json]:
 
 
 def _has_schema(item: dict[str, Json]) -> bool:
-    """Returns whether an object with a name describes a tool, and is no call of it."""
     if not item.keys().isdisjoint(("description", "desc", "tool_description")):
         return item.keys().isdisjoint(("id", "call_id", "tool_call_id"))
     schemas = [as_dict(loads_text(item[key])) for key in _SCHEMAS if key in item]

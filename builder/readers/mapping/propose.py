@@ -328,7 +328,6 @@ class _Results:
 
 
 def _found(message: Json, path: str | None) -> list[Json]:
-    """Returns the items at a path from a message, or the message."""
     value = message if path is None else loads_text(value_at(path, message))
     return [] if value in (None, "") else one_or_many(value)
 
@@ -369,11 +368,6 @@ def _propose_text(groups: Mapping[str, Sequence[Json]], found: Proposal) -> None
         found.questions.append("message.result.text: where is the text of results?")
 
 
-_OUTCOMES = {
-    name: name
-    for name in ("reward", "score", "success", "resolved", "rating", "feedback", "passed", "label")
-} | {"grade": "reward"}
-"""Names of outcomes, and the keys of `conversation.outcome` that they mean."""
 Shape = tuple[dict[str, Any], Proposal]
 """The section `conversation` and the rest of a proposal."""
 
@@ -447,16 +441,11 @@ def _speaks_last(message: Proposal, groups: Mapping[str, Sequence[Json]]) -> boo
     for group in groups.values():
         for one, following in zip(group, [*group[1:], None], strict=True):
             if all(value_at(path, one) for path in (text, calls, results)):
-                after.append(following is None or _means(section, following) == "user")
+                after.append(following is None or _meaning(section["role"], following) == "user")
     if any(after) and not all(after):
         what = "is the text of answers with calls said before them, or after their results?"
         message.questions.append(f"message.text: {what}")
     return bool(after) and all(after)
-
-
-def _means(section: Mapping[str, Any], one: Json) -> str:
-    value = plain(value_at(section["role"], one))
-    return str(section.get("roles", {}).get(value) or named(section["role"], value))
 
 
 def _made(message: Proposal, role: str = "'assistant'") -> str:
@@ -476,7 +465,6 @@ def _made(message: Proposal, role: str = "'assistant'") -> str:
 
 
 def _session(rows: Sequence[dict[str, Json]]) -> str | None:
-    """Returns the path that names the conversation of records, several of which share a value."""
     shared = {path: one for path, one in _names(rows).items() if len({*one}) < len(one)}
     return pick(shared, "session") or pick(shared, "id")
 
@@ -595,7 +583,6 @@ def _reply(
 
 
 def _own_id(rows: Sequence[dict[str, Json]], *inside: str) -> dict[str, str]:
-    """Returns `id`, if records have one."""
     found = columns(rows)
     path = pick(found, "session", (str, int), without=inside)
     path = path or pick(found, "id", (str, int), without=inside)
@@ -706,6 +693,7 @@ def _top(rows: Sequence[dict[str, Json]], *inside: str) -> dict[str, Any]:
         top["tools"] = tools
     outcome: dict[str, str] = {}
     for path in columns(rows, 1):
-        if (name := _OUTCOMES.get(last_key(path))) is not None and not is_inside(path, inside):
-            outcome.setdefault(name, path)
+        if is_usual("outcome", path) and not is_inside(path, inside):
+            name = last_key(path)
+            outcome.setdefault("reward" if name == "grade" else name, path)
     return top | ({"outcome": outcome} if outcome else {})

@@ -109,7 +109,6 @@ def _time(text: str) -> datetime | None:
 
 
 def _natural(text: str) -> list[Any]:
-    """Returns a key that sorts `step-2` before `step-10`: texts and numbers by turns."""
     return [_number(one) if at % 2 else one for at, one in enumerate(_DIGITS.split(text))]
 
 
@@ -293,7 +292,6 @@ def _conversation(
 
 
 def _by_name(tools: dict[str, Json]) -> list[Json]:
-    """Returns the definitions of an object that has them by name, or that is one itself."""
     if not all(isinstance(item, dict) for item in tools.values()) or "function" in tools:
         return [tools]
     return [{"name": name, **item} for name, item in tools.items() if isinstance(item, dict)]
@@ -308,7 +306,6 @@ def unmapped(place: KeyPlace, value: Json) -> Iterator[str]:
 
 
 def _has_calls(message: Message) -> bool:
-    """Returns whether a message has calls, whose results may follow."""
     return any(isinstance(part, ToolCall) for part in message.parts)
 
 
@@ -329,12 +326,8 @@ def _joined(fragments: Sequence[Message]) -> Message:
 def _marked(answer: Message, paths: MessagePaths, item: dict[str, Json], read: KeyPlace) -> Message:
     """Returns an answer with what its marks say: cut, not trained, a channel, an unknown flag."""
     logged = {key: value for key, value in item.items() if key not in str(paths.role)}
-    known = {key for key, value in logged.items() if key in read.keys or not _is_switch(value)}
-    return noted([answer], logged, known - {*_KINDS})[0]
-
-
-def _is_switch(value: Json) -> bool:
-    return isinstance(value, bool) or (type(value) is int and value in (0, 1))
+    switches = {key for key, value in logged.items() if value in (0, 1) and key not in read.keys}
+    return noted([answer], logged, logged.keys() - switches - {*_KINDS})[0]
 
 
 def _without_pieces(messages: Sequence[Message], pieces: Collection[int]) -> Iterator[Message]:
@@ -447,7 +440,6 @@ def listed(value: Json) -> list[Json]:
 
 
 def _first(path: str | None, values: Sequence[Json]) -> Json:
-    """Returns what the path finds in the first of the records that has it."""
     found = (value_at(path, value) for value in values) if path is not None else ()
     return next((value for value in found if value is not None and value != ""), None)
 

@@ -112,7 +112,6 @@ def _items(path: str | None, messages: Sequence[_Value], *, are_items: bool) -> 
 
 
 def _read_whole(path: str, values: Sequence[_Value]) -> None:
-    """Notes that all of what a path finds from the values is read."""
     _mark(_follow(search_tree(path), values), "is_whole")
 
 
@@ -190,7 +189,6 @@ def _others(values: Iterable[_Value]) -> list[Any]:
 
 
 def _mark(values: Iterable[_Value], flag: str) -> None:
-    """Sets a flag of all places in the values."""
     pending = [*values]
     while pending:
         one = pending.pop()

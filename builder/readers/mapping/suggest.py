@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -405,8 +405,11 @@ def _nested(document: Json) -> Iterator[_Records]:
             inner = [one for value in values for one in one_or_many(value)][:_RECORDS]
             if not inner or not all(isinstance(one, dict) for one in inner):
                 continue
-            lost = [*beside, *(one for one in found if one != key
-                               and any(_is_said(one, value) for value in found[one]))]  # fmt: skip
+            lost = [*beside]
+            for one, held in found.items():
+                is_said = any(is_usual(kind, one) for kind in ("system", "prompt", "answer"))
+                is_head = (is_said and any(map(has_words, held))) or any(map(definitions, held))
+                lost += [one] if is_head and one != key else []
             if full.endswith("[]"):
                 what = "stand beside the records and are not read: did the model see them?"
                 asked = [f"records: {', '.join(map(repr, lost))} {what}"] if lost else []
@@ -416,16 +419,13 @@ def _nested(document: Json) -> Iterator[_Records]:
                 pending.append((full, [*inner], depth + 1, lost))
 
 
-def _is_said(path: str, value: Json) -> bool:
-    """Returns whether a key beside records is said to the model in each of their conversations."""
-    is_named = any(is_usual(key, path) for key in ("system", "prompt", "answer"))
-    return (is_named and has_words(value)) or bool(definitions(value))
-
-
 def _of_database(source: Source) -> Iterator[_Records]:
     """Yields the records of the table that is likest to messages, and asks about the others."""
     found = tables(source)
-    likely = sorted(found, key=lambda name: (-_likeness(found[name]), name))
+    likeness = {name: sum(any(rank(key, one) < 20 for one in names)
+                          for key in ("role", "text", "session"))
+                for name, names in found.items()}  # fmt: skip
+    likely = sorted(found, key=lambda name: (-likeness[name], name))
     for main in likely[:1]:
         query = f'SELECT * FROM "{main}"'  # noqa: S608 - shown to the user, who runs it
         rest = [f"{name!r} ({', '.join(sorted(found[name]))})" for name in likely[1:6]
@@ -433,7 +433,3 @@ def _of_database(source: Source) -> Iterator[_Records]:
         what = f"query: did the model see what is in {', '.join(rest)}? Then join it"
         rows = _first(source, MappingSpec(MessagePaths(), query=query))
         yield _Records(rows, query=query, questions=[what] if rest else [])
-
-
-def _likeness(names: Iterable[str]) -> int:
-    return sum(any(rank(key, name) < 20 for name in names) for key in ("role", "text", "session"))
