@@ -12,14 +12,17 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import fields
-from functools import partial
-from typing import Any, cast
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
+from sys import intern
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import orjson
 
 from builder.conversation import Json
 from builder.problem import Problem
+
+Item = TypeVar("Item")
 
 MAX_DEPTH = 200
 """The deepest nesting that is accepted: recursive code would fail on deeper values."""
@@ -247,6 +250,32 @@ def _plain(value: Any) -> object:
     if isinstance(value, bytes):
         return value.hex()
     return {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def unpacked(kind: type[Item], value: Any) -> Item:
+    """Returns a value of a dataclass that `packed` encoded. Equal texts are one object."""
+    read: Item = _reading(cast("Any", kind))(value)
+    return read
+
+
+@cache
+def _reading(kind: Any) -> Callable[[Any], Any]:
+    """Returns the function that reads the values of a type: bytes, tuples, dataclasses, unions."""
+    if kind in (bytes, str):
+        return bytes.fromhex if kind is bytes else intern
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        known = {item.name: _reading(hints[item.name]) for item in fields(kind)}
+        made: Any = kind
+        return lambda values: made(**{name: known[name](item) for name, item in values.items()})
+    items = [_reading(item) for item in get_args(kind) if item not in (..., type(None))]
+    if get_origin(kind) is tuple and get_args(kind)[-1] is ...:
+        return lambda values: tuple(map(items[0], values))
+    if get_origin(kind) is tuple:
+        return lambda values: tuple(one(item) for one, item in zip(items, values, strict=True))
+    if type(None) in get_args(kind):
+        return lambda value: None if value is None else items[0](value)
+    return lambda value: value
 
 
 def quoted(text: str) -> bytes:

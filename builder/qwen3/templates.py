@@ -7,10 +7,11 @@ llama-cpp-python 0.3.36 and xinference 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from importlib.resources import files
 from typing import Any, Literal, Protocol
 
 from builder.conversation import Json
@@ -332,82 +333,33 @@ VERBATIM = Style(Thoughts.verbatim)
 QWQ = Style(Thoughts.last, tools_lead="\n\n")
 _QWEN_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 
-TEMPLATES: Mapping[str, Template] = {
-    "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8": Template(
-        "Qwen3", SPECIFIED
-    ),
-    "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": Template(
-        "Qwen3 original (2025-04)", SPECIFIED
-    ),
-    "64f85b198065d0fba2a81f37e10ed68161ce2c19a754c7100e67e0ca2ee9c326": Template(
-        "Qwen3 Instruct-2507", VERBATIM, "Qwen/Qwen3-4B-Instruct-2507"
-    ),
-    "3802169b2a02b81e6adb7ab4f64f91ff02db753c8c3a64a01c35192d3a61d8d7": Template(
-        "Qwen3 Thinking-2507", SPECIFIED, "Qwen/Qwen3-4B-Thinking-2507"
-    ),
-    "3636d0f0bd6bef02654cdffdc447b79cb2cef8ab02cc75267345946291a489e4": Template(
-        "Qwen3-VL Instruct", VERBATIM, "Qwen/Qwen3-VL-8B-Instruct"
-    ),
-    "36e042fe45641f067b1f2381fcc8955d10d956a3ed333ecdf7f7eb0916f68956": Template(
-        "Qwen3-VL Thinking", SPECIFIED, "Qwen/Qwen3-VL-8B-Thinking"
-    ),
-    "45777d2e798aae1d1ce6844e69edcb23fc0c710009554711c78efab9044da2c8": Template(
-        "Qwen3-Omni Instruct",
-        replace(SPECIFIED, tools_lead="\n\n"),
-        "Qwen/Qwen3-Omni-30B-A3B-Instruct",
-    ),
-    "f61059186b44ffa656362bf6a56fc80160f6873b49546042afa25654c9a660ea": Template(
-        "Qwen3-Omni Thinking", SPECIFIED, "Qwen/Qwen3-Omni-30B-A3B-Thinking"
-    ),
-    "5a38bfa05833266240066aedc497decc9b00cc0d3e3b8cceea98cf530196ab06": Template(
-        "Qwen3-Coder", CODER, "Qwen/Qwen3-Coder-30B-A3B-Instruct"
-    ),
-    "d287fb2edf144207f868ae1b282755dc19db2a3f1c5b3a3d57e9e5abffa98392": Template(
-        "Qwen3-Coder (llama.cpp)", _LLAMA_CODER, "Qwen/Qwen3-Coder-30B-A3B-Instruct"
-    ),
-    "c79a833039a43602150cce0902403d6e376c50930c1b2a139b2964e1f0c322a0": Template(
-        "Qwen3-Coder-Next", _CODER_NEXT, "Qwen/Qwen3-Coder-Next"
-    ),
-    "a4aee8afcf2e0711942cf848899be66016f8d14a889ff9ede07bca099c28f715": Template(
-        "Qwen3.5", _QWEN3_5, "Qwen/Qwen3.5-9B", QWEN3_5_VOCABULARY
-    ),
-    "273d8e0e683b885071fb17e08d71e5f2a5ddfb5309756181681de4f5a1822d80": Template(
-        "Qwen3.5 without thoughts", _QWEN3_5, "Qwen/Qwen3.5-0.8B", QWEN3_5_VOCABULARY
-    ),
-    "e84f32a23fdda27689f868aa4a1a5621f41133e51a48d7f3efcbea2839574259": Template(
-        "Qwen3.6", QWEN3_6, "Qwen/Qwen3.6-35B-A3B", QWEN3_5_VOCABULARY
-    ),
-    "c3cf9e34abf4f9e36c2d72165aa9c132d3e2a725b6c2586aaa3a8af9d7a81041": Template(
-        "Qwen3.8", _QWEN3_8, "Qwen/Qwen3.8-27B", QWEN3_5_VOCABULARY
-    ),
-    "24f80538d671112a7a2505f931f7219f4af3d8d143cb587c8135e29b6f3d5cfd": Template(
-        "Qwen-AgentWorld", QWEN3_6, "Qwen/Qwen-AgentWorld-35B-A3B", QWEN3_5_VOCABULARY
-    ),
-    "cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f": Template(
-        "Qwen2.5",
-        replace(VERBATIM, default_system=_QWEN_SYSTEM, tools_lead=f"{_QWEN_SYSTEM}\n\n"),
-        "Qwen/Qwen2.5-7B-Instruct",
-        "qwen2.5",
-    ),
-    "5ed15374ce53e19a7798710736a2c9fe41c79f7385e8421a2080d6575a80ef1b": Template(
-        "QwQ-32B", QWQ, "Qwen/QwQ-32B"
-    ),
-    "16488ad69d85833e5f66c50174f39834b688343337e9337f018deaa21b354117": Template(
-        "QwQ-32B (with enable_thinking)", QWQ, "Qwen/QwQ-32B"
-    ),
-    "61433aea8393589935ac6fdc49e937f991c796925e27241bd2b1d1080d9cf9af": Template(
-        "QwQ-32B (early text)", replace(QWQ, thoughts=Thoughts.dropped), "Qwen/QwQ-32B"
-    ),
-    "6a0543ce2179f4b132ec309a37a6d2889cfb889fbf8ec343cfd26d4f6c2a710e": Template(
-        "Hermes 4", _HERMES, "NousResearch/Hermes-4-14B"
-    ),
-    "9524df67b77a7b25a2dfee898f75b316a157eb9d855b51e32aeac79d7c8a83ce": Template(
-        "Granite 4.0", _GRANITE_4_0, "ibm-granite/granite-4.0-h-small", ""
-    ),
-    "fed2756d2d24e127b951dcf139d0b03ab7db8ef23a456128ebc9c2db4901d476": Template(
-        "Granite 4.1", _GRANITE_4_1, "ibm-granite/granite-4.1-8b", ""
-    ),
+_STYLES: Mapping[str, Style] = {
+    "qwen3": SPECIFIED,
+    "verbatim": VERBATIM,
+    "omni": replace(SPECIFIED, tools_lead="\n\n"),
+    "coder": CODER,
+    "coder-llama": _LLAMA_CODER,
+    "coder-next": _CODER_NEXT,
+    "qwen3.5": _QWEN3_5,
+    "qwen3.6": QWEN3_6,
+    "qwen3.8": _QWEN3_8,
+    "qwen2.5": replace(VERBATIM, default_system=_QWEN_SYSTEM, tools_lead=f"{_QWEN_SYSTEM}\n\n"),
+    "qwq": QWQ,
+    "qwq-early": replace(QWQ, thoughts=Thoughts.dropped),
+    "hermes": _HERMES,
+    "granite-4.0": _GRANITE_4_0,
+    "granite-4.1": _GRANITE_4_1,
 }
+
+
+def _templates() -> Iterator[tuple[str, Template]]:
+    text = (files("builder.qwen3") / "templates.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[1:]:
+        digest, name, style, model, vocabulary = line.split("\t")
+        yield digest, Template(name, _STYLES[style], model, vocabulary)
+
+
+TEMPLATES: Mapping[str, Template] = dict(_templates())
 """{sha256 of the text: the template}."""
 
 

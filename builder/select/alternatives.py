@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from builder.conversation import Json
 from builder.dataset.meta import Preference
@@ -52,15 +51,6 @@ class Answer:
     thought: str
     calls: tuple[tuple[str, str], ...]
 
-    @classmethod
-    def restored(cls, *, context: str, calls: Sequence[tuple[str, str]], **others: str) -> Answer:
-        """Returns the answer whose fields have these JSON values."""
-        return cls(
-            context=bytes.fromhex(context),
-            calls=tuple((name, arguments) for name, arguments in calls),
-            **others,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
@@ -78,17 +68,6 @@ class Alternative:
     fault: str = ""
     tools: bytes = b""
     answers: tuple[Answer, ...] = ()
-
-    @classmethod
-    def restored(
-        cls, *, tools: str, answers: Sequence[dict[str, Any]], **others: str
-    ) -> Alternative:
-        """Returns the alternative whose fields have these JSON values."""
-        return cls(
-            tools=bytes.fromhex(tools),
-            answers=tuple(Answer.restored(**item) for item in answers),
-            **others,
-        )
 
 
 def answers_of(dialogue: Dialogue, style: Style) -> tuple[Answer, ...]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from sys import intern
-from typing import Any
 
-from builder.jsonio import loads, packed
+from builder.jsonio import loads, packed, unpacked
 from builder.select.alternatives import Alternative
 
 DIGEST_BYTES = 16
@@ -39,31 +37,6 @@ class SampleEntry:
     models: tuple[str | None, ...] = ()
     recorded: str = ""
     line: bytes = b""
-
-    @classmethod
-    def restored(
-        cls,
-        *,
-        prefix: str,
-        calls: tuple[int, int],
-        levels: Sequence[int],
-        missing: _Counts,
-        models: Sequence[str | None],
-        recorded: str,
-        line: str,
-        **others: Any,
-    ) -> SampleEntry:
-        """Returns the entry whose fields have these JSON values."""
-        return cls(
-            prefix=bytes.fromhex(prefix),
-            calls=(calls[0], calls[1]),
-            levels=tuple(levels),
-            missing=_counts(missing),
-            models=tuple(map(_interned, models)),
-            recorded=intern(recorded),
-            line=bytes.fromhex(line),
-            **others,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,49 +79,7 @@ class ConversationEntry:
     @classmethod
     def from_json(cls, line: bytes) -> ConversationEntry:
         """Parses an entry written by `to_json`."""
-        values: Any = loads(line)
-        return cls._restored(**values)
-
-    @classmethod
-    def _restored(
-        cls,
-        *,
-        code: str | None,
-        samples: Sequence[dict[str, Any]],
-        prefixes: str,
-        calls: Sequence[tuple[str, str | None]],
-        tools_source: str,
-        session: str,
-        license: str | None,  # noqa: A002 - the field's name
-        format: str | None,  # noqa: A002 - the field's name
-        alternative: dict[str, Any] | None,
-        left_out: _Counts,
-        **others: Any,
-    ) -> ConversationEntry:
-        return cls(
-            code=_interned(code),
-            samples=tuple(SampleEntry.restored(**item) for item in samples),
-            prefixes=bytes.fromhex(prefixes),
-            calls=tuple((bytes.fromhex(key), _interned(drop)) for key, drop in calls),
-            tools_source=intern(tools_source),
-            session=bytes.fromhex(session),
-            license=_interned(license),
-            format=_interned(format),
-            alternative=None if alternative is None else Alternative.restored(**alternative),
-            left_out=_counts(left_out),
-            **others,
-        )
-
-
-_Counts = Sequence[tuple[str, int]]
-
-
-def _interned(text: str | None) -> str | None:
-    return None if text is None else intern(text)
-
-
-def _counts(pairs: _Counts) -> tuple[tuple[str, int], ...]:
-    return tuple((intern(code), count) for code, count in pairs)
+        return unpacked(cls, loads(line))
 
 
 @dataclass(frozen=True, slots=True)
