@@ -1,4 +1,4 @@
-"""Steps on calls: their results, their arguments, parallel calls."""
+"""Steps on calls: their results, their arguments (also those padded by Arrow), parallel calls."""
 
 from __future__ import annotations
 

@@ -11,8 +11,6 @@ from builder.options import DERIVED, SUPPLIED, check_values, refusing_unknown
 from builder.qwen3.calls import ADDED_TOKENS
 from builder.qwen3.templates import SPECIFIED, Style
 
-# Defines the tool definitions that an agent's sessions share (`builder.normalize.tools`).
-
 Definition: TypeAlias = "dict[str, Json]"
 
 

@@ -14,8 +14,6 @@ from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 
 _ALLOW_EVAL = "--allow-eval"
-JOINED = " with "
-"""Joins the keys of an option that consists of several, as in `codes.tsv`."""
 
 _SETTING = re.compile(r"normalize\.(\w+): (\w+)")
 
@@ -37,9 +35,9 @@ def _changed(option: str, options: NormalizeOptions) -> NormalizeOptions | None:
     """Returns the options with this one set; None if it is not one of the normaliser's."""
     if option == _ALLOW_EVAL:
         return replace(options, allow_eval=True)
-    parsed = [_SETTING.fullmatch(part) for part in option.split(JOINED)]
-    settings: dict[str, Any] = {item[1]: item[2] for item in parsed if item is not None}
-    return replace(options, **settings) if None not in parsed else None
+    parsed = _SETTING.fullmatch(option)
+    setting: dict[str, Any] = {parsed[1]: parsed[2]} if parsed is not None else {}
+    return replace(options, **setting) if parsed is not None else None
 
 
 def recovery(ledger: Ledger, code: str) -> tuple[int, str]:
@@ -58,8 +56,6 @@ def record_remedy(code: str) -> str | None:
     """
     return option_of(code) if code == "too_large" else None
 
-
-# Words advice for a command line: keys of the configuration as options to copy.
 
 _KEY = re.compile(
     r"`((?:audit|limits|normalize|select|split|train|verify)(?:\.\w+)*): (\{[^`]*|[^`\s]+)`"
@@ -80,8 +76,7 @@ def with_options(text: str) -> str:
 
 def option_for(setting: str) -> str:
     """Returns the option for what keeps a conversation: keys with their values, or an option."""
-    marked = with_options(JOINED.join(f"`{part}`" for part in setting.split(JOINED)))
-    return marked.replace("`", "")
+    return with_options(f"`{setting}`").replace("`", "")
 
 
 def _option(found: re.Match[str]) -> str:

@@ -1,4 +1,9 @@
-"""Steps on turns: one system text, alternating roles, the first turn, one text per turn."""
+"""Steps on turns: roles, texts, thoughts; which turns are trained, and where a sample ends.
+
+A turn is a target unless its block has an `untrained` code. `REPEAT` marks the model's own answer
+that is a target elsewhere; every other code marks a foreign turn, which is not the model's answer
+in this context. The option `untrained_turns` decides what happens to both (docs/context.md).
+"""
 
 from __future__ import annotations
 
@@ -21,11 +26,6 @@ from builder.qwen3.templates import Thoughts
 from builder.readers.toolkit.comparison import has_no_arguments
 from builder.sample import Call
 from builder.text import are_plain, break_tokens, clean, map_strings, token_pattern
-
-# Removes the nulls with which Arrow pads the structs of a column.
-
-_VALUES = frozenset({"default", "const", "example"})
-"""Keywords of JSON Schema whose value may be null."""
 
 
 def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -136,9 +136,6 @@ def join_texts(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     return draft.having(blocks, counts)
 
 
-# Steps on content: thoughts, characters.
-
-
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Drops thoughts, or keeps them where the template shows them.
 
@@ -231,8 +228,6 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     counts["control_tokens"] += len(tokens)
     return replace(draft, blocks=blocks, system=system, tools=tools).counting(**counts)
 
-
-# Steps on targets: mask turns, cut what cannot be shown, end with a target.
 
 _SECOND_ANSWER = "second_answer"
 TOKENS = "control_tokens"

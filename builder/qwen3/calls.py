@@ -1,16 +1,10 @@
-"""Implements the dialect of Qwen3-Coder and of Qwen3.5 and later: calls as XML-like tags.
+"""Dialects: how a call is written into assistant text and read back, as JSON or as XML-like tags.
 
-    <tool_call>
-    <function=NAME>
-    <parameter=KEY>
-    VALUE
-    </parameter>
-    </function>
-    </tool_call>
-
-A text value is written as it is, without quotes or escapes, so its type is not in the text: a
-server's parser takes it from the tool's schema. `loss` states which calls no such parser is certain
-to give back; docs/templates.md has the rules.
+JSON is that of Qwen3. Qwen3-Coder and Qwen3.5 and later write `<tool_call>`, `<function=NAME>`, and
+for each argument `<parameter=KEY>`, the value and `</parameter>`, each on a line of its own. A text
+value is written as it is, so its type is not in the text: a server's parser takes it from the
+tool's schema. `loss` states which calls no such parser is certain to give back; docs/templates.md
+has the rules. Constants: the chat template and tokenizer of Qwen/Qwen3-8B, in builder/qwen3/assets.
 """
 
 from __future__ import annotations
@@ -26,8 +20,6 @@ from math import isfinite
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.sample import Call
-
-# Defines constants of the format.
 
 ADDED_TOKENS: tuple[str, ...] = (
     "<|endoftext|>",
@@ -91,9 +83,6 @@ TOOLS_END = (
 
 EMPTY_THINK = "<think>\n\n</think>\n\n"
 """The empty think block that the template writes before a last assistant turn without thoughts."""
-
-
-# Defines a dialect: how a call is written into assistant text and read back from it.
 
 
 class ParseFault(ValueError):
@@ -176,8 +165,6 @@ def _properties(parameters: Json) -> Properties:
     properties = parameters.get("properties") if isinstance(parameters, dict) else None
     return properties if isinstance(properties, dict) else {}
 
-
-# Implements the dialect of Qwen3: calls as JSON inside `<tool_call>`.
 
 _HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
 _OPENS = re.compile(r"<tool_call>\s*(?=\{)")

@@ -1,8 +1,7 @@
-"""States how an earlier turn is rendered once a server has parsed it and a client has sent it back.
+"""Converts dialogues to the flat form, which is text only, and flat or rendered text to dialogues.
 
-A server parses the model's text into content and calls, a client sends both back with the next
-request, and the template renders them as history. docs/parity.md has measured figures; the tests
-compare each rule with the server's own parser.
+`sent_back` states how an earlier turn is rendered once a server has parsed it and a client has sent
+it back (docs/parity.md). `written_style` tells how a sample is written where no target is at hand.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from builder.qwen3.calls import EMPTY_THINK, XML_JSON, ParseFault, Signatures, s
 from builder.qwen3.render import RESPONSE_CLOSE, RESPONSE_OPEN
 from builder.qwen3.templates import SPECIFIED, Style
 from builder.sample import Call, Dialogue, Sample, Turn, Weights
-
-# Converts a Dialogue to a Sample (text as the target writes it) or to structured messages.
 
 
 def flatten(dialogue: Dialogue, style: Style = SPECIFIED) -> Sample:
@@ -79,9 +76,6 @@ def structured(dialogue: Dialogue, style: Style = SPECIFIED) -> list[dict[str, A
                 ]
         messages.append(message)
     return messages
-
-
-# Parses renderings back into samples, and flat samples into structured dialogues.
 
 
 def parse(text: str, style: Style = SPECIFIED) -> Sample:
@@ -324,8 +318,6 @@ def sent_back(server: str, turn: Turn, style: Style) -> Turn:
         content = content.strip()
     return turn if content == turn.content else replace(turn, content=content)
 
-
-# Tells from a flat sample how its calls and responses are written, where no target is at hand.
 
 _XML = "<tool_call>\n<function="
 

@@ -91,9 +91,6 @@ def _value(text: str) -> Json:
         return text
 
 
-# Tells tokenizers of this machine from those that only the Hub has.
-
-
 def is_here(name: str) -> bool:
     """Returns whether a target is loaded without the Hub: all but Hub ids that are not cached."""
     tokenizer = reference(name).tokenizer

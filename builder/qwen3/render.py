@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -415,20 +415,8 @@ template  everything else: the markers of turns, empty think blocks
 
 def tokens_by_part(rendering: Rendering, tokens: TokenSequence) -> dict[str, int]:
     """Returns {part: tokens that begin in it}, without the parts that have none."""
-    spans = [(start, end) for _, start, end in rendering.parts]
-    names = (name for name, _, _ in rendering.parts)
-    return _complete(names, tokens.inside_each(spans), len(tokens))
-
-
-def characters_by_part(rendering: Rendering) -> dict[str, int]:
-    """Returns {part: code points}, without the parts that have none."""
-    names = (name for name, _, _ in rendering.parts)
-    sizes = [end - start for _, start, end in rendering.parts]
-    return _complete(names, sizes, len(rendering.text))
-
-
-def _complete(names: Iterable[str], sizes: Sequence[int], whole: int) -> dict[str, int]:
-    counts: Counter[str] = Counter(template=whole - sum(sizes))
-    for name, size in zip(names, sizes, strict=True):
+    sizes = tokens.inside_each([(start, end) for _, start, end in rendering.parts])
+    counts: Counter[str] = Counter(template=len(tokens) - sum(sizes))
+    for (name, _, _), size in zip(rendering.parts, sizes, strict=True):
         counts[name] += size
     return {name: counts[name] for name in PARTS if counts[name]}

