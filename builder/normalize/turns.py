@@ -38,6 +38,10 @@ def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     if options.system == "drop":
         return replace(draft.counting(system_dropped=bool(logged)), system=())
     supplied = options.supplied_system
+    lacks = "system" in draft.context.missing  # what is logged followed the agent's own prompt
+    if supplied is not None and logged and lacks and options.system != "replace":
+        text = supplied if logged in supplied else f"{supplied}\n\n{logged}"
+        return replace(draft.counting(system_supplied=1), system=(text,))
     if supplied is not None and (options.system == "replace" or not logged):
         code = "system_replaced" if logged else "system_supplied"
         return replace(draft.counting(**{code: 1}), system=(supplied,) if supplied.strip() else ())

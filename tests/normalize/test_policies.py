@@ -321,3 +321,19 @@ def test_a_message_of_the_user_that_a_result_goes_past_is_counted():
     assert got.changes["user_moved"] == 1
     in_order = normalised(user("hi"), calls("f"), results("f"), user("Be quick."), reply("a"))
     assert "user_moved" not in in_order.changes
+
+
+def test_a_supplied_prompt_precedes_what_a_log_has_of_the_system_text():
+    messages = (
+        Message("developer", (Text("Sandbox: on."),)),
+        Message("user", (Text("Hi"),)),
+        Message("assistant", (Text("Hello."),)),
+    )
+    found = {}
+    for missing in ("system", "tools"):
+        log = Conversation(
+            id="a", record="1", messages=messages, tools=(), context=Context.lacking({missing})
+        )
+        options = NormalizeOptions(supplied_system="You are an agent.")
+        found[missing] = normalise(log, options).dialogue.turns[0].content
+    assert found == {"system": "You are an agent.\n\nSandbox: on.", "tools": "Sandbox: on."}

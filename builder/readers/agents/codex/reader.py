@@ -256,6 +256,7 @@ class _RolloutTurn:
     response   the provider's id of the response
     unknown    keys with text that are not known, as in `Message`
     is_counted the log has the record of usage that follows a whole answer; None: it has none of any
+    is_moved   an output that the log has after it is shown before it
     """
 
     role: str
@@ -267,6 +268,7 @@ class _RolloutTurn:
     response: str | None = None
     unknown: list[str] = field(default_factory=list)
     is_counted: bool | None = None
+    is_moved: bool = False
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -373,6 +375,9 @@ def messages(
             unknown = tuple(dict.fromkeys(turn.unknown))
             messages.append(replace(message, response=turn.response, unknown=unknown))
         missing |= turn.hides
+        answered = {result.call_id for result in turn.results}
+        if len(turn.calls) > 1 and not answered.issuperset(call.id for call in turn.calls):
+            missing |= {"history"}  # each such call is sent with its "aborted", before the next
         messages += [Message("tool", (result,)) for result in turn.results]
     return supply_results(messages, aborted)
 
@@ -647,6 +652,12 @@ class _Rollout:
             if self.has_text_patch and call is not None and call.name in items.SHELLS:
                 result = items.as_sent(result)
             fitting[-1].results.append(result)
+            for later in reversed(self.turns):
+                if later is fitting[-1]:
+                    break
+                if later.parts and later.role != "assistant" and not later.is_moved:
+                    later.is_moved = True
+                    self.changes["user_moved"] += 1
         else:
             self.turns.append(_RolloutTurn("tool", results=[result]))
         self.grew = True
