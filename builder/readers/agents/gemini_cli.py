@@ -41,7 +41,7 @@ from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
-# Converts the message records of a Gemini CLI session at one time to messages.
+# -- converts the message records of a Gemini CLI session at one time to messages ------------------
 
 _DENIED = "User did not allow tool call"
 """The program's text in the result of a call that the user refused."""
@@ -299,7 +299,7 @@ def _has_answer(compared: _Comparable) -> bool:
     return any(role == "assistant" for role, _ in compared)
 
 
-# Reads Gemini CLI's recorded sessions (`.json`, `.jsonl`), saved chats and restore points.
+# -- reads Gemini CLI's recorded sessions (`.json`, `.jsonl`), saved chats and restore points ------
 
 _UI_TYPES = frozenset({"info", "error", "warning"})
 

@@ -56,7 +56,7 @@ from builder.sources.sqlite_file import (
     tables,
 )
 
-# Converts the rows of an opencode session (messages with their parts) to conversations.
+# -- converts the rows of an opencode session (messages with their parts) to conversations ---------
 
 _KEYS = PART_KEYS | {"time", "metadata", "synthetic", "ignored", "snapshot", "state", "files"}
 """Keys of parts that are known."""
@@ -396,7 +396,7 @@ def _steps(parts: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
     return steps
 
 
-# Reads opencode's store of JSON files, its SQLite database and exported sessions.
+# -- reads opencode's store of JSON files, its SQLite database and exported sessions ---------------
 
 _OTHER_KINDS = frozenset(
     {"project", "session_diff", "session_share", "share", "todo", "permission", "migration"}

@@ -53,7 +53,7 @@ from builder.readers.toolkit.unknown_keys import (
 )
 from builder.sources.source import Source
 
-# Finds the context of each answer of a session: prompt, tools and edits in effect at its place.
+# -- finds the context of each answer of a session -------------------------------------------------
 
 Entry = dict[str, Json]
 
@@ -283,7 +283,7 @@ def _with_results(nodes: Sequence[Node], end: int) -> int:
     return end
 
 
-# Converts entries of a Pi session to messages, as the program words them for the model.
+# -- converts entries of a Pi session to messages, as the program words them for the model ---------
 
 ROLES = frozenset({
     "system", "user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage",
@@ -492,7 +492,7 @@ def _command_text(message: Entry) -> str:
     return text
 
 
-# Rules of Oh My Pi, OpenClaw and Letta Code's store, which descend from Pi.
+# -- rules of Oh My Pi, OpenClaw and Letta Code's store, which descend from Pi ---------------------
 
 _RESET = "reset_boundary"
 SETTINGS = frozenset({
@@ -503,14 +503,6 @@ SETTINGS = frozenset({
 
 _MIRRORS = frozenset({"delivery-mirror", "gateway-injected"})
 """Names of models in OpenClaw's rows that repeat a text sent to a channel."""
-
-
-def _is_injection(entry: Mapping[str, Json]) -> bool:
-    return entry.get("type") == "ttsr_injection"
-
-
-def _begins_context(entry: Mapping[str, Json]) -> bool:
-    return entry.get("type") in ("compaction", _RESET)
 
 
 def _is_unlike_log(entry: Mapping[str, Json]) -> bool:
@@ -528,10 +520,6 @@ def _is_unlike_log(entry: Mapping[str, Json]) -> bool:
 def _snapshot_id(entry: Mapping[str, Json]) -> str | None:
     name = as_str(as_dict(entry.get("message")).get("id")) if entry.get("type") == "message" else ""
     return name if name.startswith("letta-msg-") else None
-
-
-def _is_mirror(entry: Mapping[str, Json]) -> bool:
-    return as_str(as_dict(entry.get("message")).get("model")) in _MIRRORS
 
 
 def parent_of(
@@ -559,7 +547,7 @@ def _init_prompt(entry: Mapping[str, Json]) -> str | None:
     return "\n\n".join(filter(None, map(as_str, blocks))) or None
 
 
-# Finds the answers that a branched session copied from the file of its parent session.
+# -- finds the answers that a branched session copied from the file of its parent session ----------
 
 
 def _answer_digest(entry: dict[str, Json]) -> bytes:
@@ -586,7 +574,7 @@ def _answers(parent: Source) -> Collection[bytes]:
     )
 
 
-# Puts a prompt that was sent while the model worked before the answer that it got.
+# -- puts a prompt that was sent while the model worked before the answer that it got --------------
 
 
 def in_order(path: Sequence[Node]) -> tuple[list[Node], frozenset[str]]:
@@ -637,7 +625,7 @@ def _time(node: Node) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-# Reads Pi coding agent sessions (also OpenClaw's): one JSONL file of entries for each session.
+# -- reads Pi coding agent sessions (also OpenClaw's) ----------------------------------------------
 
 NAME = "pi"
 
@@ -754,7 +742,7 @@ class _Session:
         before = None if last is None else (last, self.nodes[last].entry)
         if parent is not None and parent not in self.nodes:
             parent = parent_of(parent, self.segments.name, before, answered=self.answered)
-        if before is not None and _is_injection(before[1]):
+        if before is not None and (before[1].get("type") == "ttsr_injection"):
             self.injects.add(name)
         self.prompt = _init_prompt(entry) or self.prompt
         node = Node(name, parent, where, entry)
@@ -803,7 +791,11 @@ class _Session:
         logged = [self.nodes.get(name) or self.holes[name] for name in names]
         path, self.moved = in_order(logged)  # prompts behind what did not see them
         self.moved |= {node.id for node in path if _is_unlike_log(node.entry)}
-        starts = (at for at, node in enumerate(path) if at and _begins_context(node.entry))
+        starts = (
+            at
+            for at, node in enumerate(path)
+            if at and (node.entry.get("type") in ("compaction", _RESET))
+        )
         for start, end in pairwise([0, *starts, len(path)]):
             segment = path[start:end]
             if start:
@@ -923,7 +915,7 @@ class _Session:
         return frozenset() if stretch.exact_tools else frozenset({"tools"})
 
     def _code(self, node: Node) -> str | None:
-        if _is_mirror(node.entry):
+        if as_str(as_dict(node.entry.get("message")).get("model")) in _MIRRORS:
             return "inserted"
         copied = bool(self.copied) and _answer_digest(node.entry) in self.copied
         return REPEAT if node.id in self.emitted or copied else None

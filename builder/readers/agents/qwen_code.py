@@ -1,13 +1,6 @@
 """Reads Qwen Code sessions: a tree of JSONL records with Gemini contents.
 
-Source: docs/formats/qwen-code.md; for records that change the model's history: QwenLM/qwen-code
-packages/core/src/services/session-api-history.ts @03291a25 (Apache-2.0).
-The path from the first record to the last one in the file is the session. A compression on it
-begins a new segment, in which the kept answers are repeats. Branches that the session left (a
-rewind) are conversations with the code `rewound`. System prompt, tools and the reminders that open
-a history are not recorded (except by `--openai-logging`, another format). A call without a result
-is sent again with an error (seen in 0.24). The reader of Gemini CLI reads the first layout of the
-sessions, which was the same.
+Source: docs/formats/qwen-code.md.
 """
 
 from __future__ import annotations

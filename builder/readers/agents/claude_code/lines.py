@@ -1,6 +1,6 @@
 """Reads one line of a Claude Code session.
 
-Source: docs/formats/claude-code.md, "The lines", "What is left out".
+Source: docs/formats/claude-code.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 from builder.readers.toolkit.unknown_keys import carries_content
 
-# Separates text that the program put into a user message from the user's own text.
+# -- separates text that the program put into a user message from the user's own text --------------
 
 INTERRUPTED = "[Request interrupted by user"
 """The beginning of the note that the user stopped the model; the rest differs by version."""
@@ -310,7 +310,7 @@ def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
     )
 
 
-# Removes arguments that the program added to logged calls after the model's answer.
+# -- removes arguments that the program added to logged calls after the model's answer -------------
 
 LEAVES_PLAN_MODE = "ExitPlanMode"
 """The tool whose plan later requests omit, whether the model wrote it or not."""
@@ -353,7 +353,7 @@ def _writes_plan(line: SessionLine) -> bool:
     )
 
 
-# Collects the turns of a Claude Code session: the lines of a response, and its calls' results.
+# -- collects the turns of a Claude Code session ---------------------------------------------------
 
 _ENDS, _AGENT_ENDS = (2, 1, 260), (2, 1, 310)
 """The first versions in which every complete answer has a stop reason (all of 674 measured).

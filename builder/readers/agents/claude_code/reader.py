@@ -1,23 +1,6 @@
 """Reads Claude Code sessions: a tree of JSONL lines, rebuilt into the requests that the model saw.
 
-Source: docs/formats/claude-code.md. The rules in short:
-
-- Only the first line with a uuid counts: a resumed session replays lines.
-- A branch leads from a root of the tree to its latest leaf (`tree`). A fork with an answer of the
-  model is a branch that the user abandoned (`rewound`).
-- Lines that share a `message.id` are one turn, wherever they are. A result belongs to the turn with
-  its call, wherever it was logged: parallel calls fork the tree.
-- A compaction begins a new segment, a conversation of its own, with the summary as the first
-  message (`compact_summary`). Turns that it kept are repeats there.
-- The context of a turn is the request that the log names, if its digests match (`digests`),
-  otherwise the request assembled from the lines (`assembly`). A request that does not continue the
-  previous one begins a new conversation (`stretches`).
-- Errors logged in place of an answer are in no request (`synthetic_turn`). An interrupted turn, or
-  one with unanswered calls, becomes a conversation of its own, rejected as `aborted` or
-  `unanswered`, unless the log shows how later requests contain it.
-- If the file of a sub-agent lacks its prompt, it is taken from the parent's call (`parents`,
-  `parent_prompt`).
-- "Warmup" prompts are the program's own; their answers are not targets.
+Source: docs/formats/claude-code.md.
 """
 
 from __future__ import annotations
@@ -90,7 +73,7 @@ from builder.readers.toolkit.tool_forms import is_deferred, loaded_names, withou
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, unknown_in
 from builder.sources.source import Record, Source
 
-# Converts the branches of a session to conversations with the context of each answer.
+# -- converts the branches of a session to conversations with the context of each answer -----------
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
@@ -162,7 +145,11 @@ def find_stretches(
         between = assembly.messages[at:place]
         at = place + 1
         shape = _joined_shape(current, view.shape)
-        if current is None or shape is None or not _continues(current.messages, view):
+        if (
+            current is None
+            or shape is None
+            or not (view.messages is None or adds_only(current.messages, view.messages))
+        ):
             current = _RequestRun([*current.messages] if current else [], shape=view.shape)
             runs.append(current)
         else:
@@ -218,10 +205,6 @@ def _lower_proven(run: _RequestRun) -> None:
     for key, context in run.contexts.items():
         if context.level == "proven":
             run.contexts[key] = Context("rendered")
-
-
-def _continues(messages: Sequence[SentMessage], view: _RequestContext) -> bool:
-    return view.messages is None or adds_only(messages, view.messages)
 
 
 def _view(
@@ -401,7 +384,7 @@ def _marked(parts: Sequence[Part], role: str, by_program: Collection[str]) -> It
             yield from split_user_text(part.text, by_program)
 
 
-# Finds the prompts of a Claude Code session that the user did not type as they stand.
+# -- finds the prompts of a Claude Code session that the user did not type as they stand -----------
 
 _WARMUP = "Warmup"
 """The prompt with which the program fills the provider's cache."""

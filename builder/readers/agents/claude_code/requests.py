@@ -1,22 +1,4 @@
-"""Assembles the messages of a request from the lines of a log, in the order they are sent.
-
-Used for versions that do not log their requests, and for logs with digests that do not match.
-Observed by running the program against a recording server (scripts/wire):
-
-- Everything between two answers is one user message: results first, then attachments, then the
-  user's lines. Attachments never move across the results of a line.
-- Where user lines meet, the first one ends with a newline (seen in 2.1.80, not in 2.1.42).
-- Attachments contain their text in `rendered` since 2.1.290. Those with `renderedRole: system`
-  follow as one system message, without their `<system-reminder>` tags, joined by blank lines (the
-  texts of one attachment by newlines). For models that accept no system message within a
-  conversation, they are user text with tags, inside the last result logged before them; once text
-  follows the results, as text after it.
-- If the calls of an answer were never answered, later requests contain only its text, or nothing of
-  it. An answer interrupted before it called a tool stays, and so does a placeholder that the
-  program writes instead of an answer ("No response requested.", seen in 2.1.290, not in 2.1.260).
-  None of these is a complete answer of the model, and a sample would have to end there: they are
-  left out, and the messages after them lack `history`.
-"""
+"""Assembles the messages of a request from the lines of a log, in the order they are sent."""
 
 from __future__ import annotations
 
@@ -44,7 +26,7 @@ from builder.readers.agents.claude_code.lines import (
 )
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
-# Writes JSON values as Claude Code does before it computes a digest.
+# -- writes JSON values as Claude Code does before it computes a digest ----------------------------
 
 _EXACT = 2**53
 """Integers up to this size are exact as doubles."""
@@ -114,7 +96,7 @@ def _ecmascript_number(value: float) -> str:
     return "-" * sign + written
 
 
-# Finds where a request contained something else than the results that the log has.
+# -- finds where a request contained something else than the results that the log has --------------
 
 REPLACEMENTS = "content-replacement"
 """Type of the lines with texts that were sent in place of results."""
@@ -151,7 +133,7 @@ def _clears_results(line: SessionLine) -> bool:
     )
 
 
-# Rebuilds and checks the requests that a Claude Code log describes by digests (since 2.1.310).
+# -- rebuilds and checks the requests that a Claude Code log describes by digests (since 2.1.310) --
 
 KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})
 """Types of the lines that this module reads."""
@@ -458,7 +440,7 @@ def _same(old: SentMessage, new: SentMessage) -> bool:
     return old.digest == new.digest
 
 
-# Finds system prompt and tools in `prompt_snapshot` lines, for turns without a logged request.
+# -- finds system prompt and tools in `prompt_snapshot` lines, for turns without a logged request --
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Builds the tree of a Claude Code session and finds its branches.
 
-Source: docs/formats/claude-code.md, "How the conversation is rebuilt".
+Source: docs/formats/claude-code.md.
 """
 
 from __future__ import annotations
@@ -223,7 +223,6 @@ def _preserved(boundary: SessionLine) -> tuple[dict[str, Json], dict[str, Json]]
 
 
 def _kept_names(line: SessionLine) -> list[str]:
-    """Returns the uuids that a line names as kept by a compaction."""
     if line.kind != "boundary":
         return []
     messages, segment = _preserved(line)
@@ -316,7 +315,7 @@ def _parents(nodes: Mapping[str, SessionLine]) -> dict[str, str | None]:
     return parents
 
 
-# Finds what the file of a sub-agent lacks and the file of its parent session has.
+# -- finds what the file of a sub-agent lacks and the file of its parent session has ---------------
 
 FORK = "fork-context-ref"
 """Type of the line that names what a forked sub-agent continues."""
@@ -438,7 +437,7 @@ def prompts_of_calls(lines: Iterable[dict[str, Json]]) -> dict[str, str]:
     return {**calls, **prompts}
 
 
-# Finds the answers that a session's file copied from the files of other sessions.
+# -- finds the answers that a session's file copied from the files of other sessions ---------------
 
 
 def copied_answers(source: Source, lines: Iterable[SessionLine]) -> set[str]:
@@ -449,7 +448,12 @@ def copied_answers(source: Source, lines: Iterable[SessionLine]) -> set[str]:
     own = PurePosixPath(source.name).name.partition(".")[0]
     named: dict[str, list[SessionLine]] = {}
     for line in lines:
-        if line.is_answer and (session := _origin(line)) and session != own and not line.agent:
+        if (
+            line.is_answer
+            and (session := (as_str(line.value, "forkedFrom", "sessionId") or line.session))
+            and session != own
+            and not line.agent
+        ):
             named.setdefault(session, []).append(line)
     return {
         line.uuid
@@ -458,10 +462,6 @@ def copied_answers(source: Source, lines: Iterable[SessionLine]) -> set[str]:
         for line in found
         if line.response in answers
     }
-
-
-def _origin(line: SessionLine) -> str:
-    return as_str(line.value, "forkedFrom", "sessionId") or line.session
 
 
 def _answers(other: Source) -> Collection[str]:

@@ -1,6 +1,6 @@
 """Converts items of a Codex rollout (OpenAI's ResponseItem as Codex stores it) to parts of turns.
 
-Source: docs/formats/codex.md, "The items".
+Source: docs/formats/codex.md.
 """
 
 from __future__ import annotations

@@ -1,25 +1,6 @@
 """Reads OpenAI Codex CLI rollouts: one JSONL file of events for each session, from 2025 to 0.169.
 
-All content is read from `response_item` lines (in the oldest layout: bare items without a
-`payload`). `event_msg` lines repeat it for the screen and are used only for facts that the items
-lack: what the user typed, aborted turns, rollbacks. Source: docs/formats/codex.md.
-
-- A turn is the model's output up to the first tool output. Where the program wrote a line before
-  every request (`turn_context` up to 0.77, `state` rows in the oldest layout), calls of one
-  response are one turn even if each was logged with its own output.
-- The log contains only the client's own tool definitions, and no system prompt up to 0.7x. From
-  0.157 on the logged prompt is a template of the prompt that was sent (`system_template`).
-- A compaction begins a new segment, a conversation of its own: the history that replaced the old
-  one, and what followed. Answers in that history are not targets.
-- The history that a rollback discards becomes a conversation with the problem `rewound`.
-- An interrupted answer stays in later requests. It is not a target unless it called a tool or its
-  end is logged. A call without an output is sent again with "aborted".
-- The provider runs web searches and image generation inside the response, and the log lacks their
-  results: the turn is `server_tool`. Encrypted summaries are `encrypted_context`.
-- A fork since 0.171 holds only its own lines: the parent's, if its file is there, are the history,
-  and its answers are repeats. Without it, `history` is missing.
-- Files of older forks and subagents replay the history of their parent. Random call ids from the
-  provider serve as keys, so that a replayed call is recognised as the same call.
+Source: docs/formats/codex.md.
 """
 
 from __future__ import annotations
@@ -60,7 +41,7 @@ from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Record, Source
 
-# Reads the lines of a Codex rollout, in any layout, and derives facts that need all of them.
+# -- reads the lines of a Codex rollout, in any layout, and derives facts that need all of them ----
 
 KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -160,7 +141,7 @@ def interleaved(lines: Sequence[_RolloutLine]) -> frozenset[int]:
     return frozenset(interleaved)
 
 
-# Finds what a fork continues: since 0.171 its file holds only the new lines.
+# -- finds what a fork continues -------------------------------------------------------------------
 
 _THREAD = re.compile(r"[0-9a-fA-F-]{8,64}")
 _DAY = "[0-9]*/[0-9]*/[0-9]*/"
@@ -236,7 +217,7 @@ def _before(file: Source, end: int) -> Iterator[tuple[int, dict[str, Json], _Rol
         yield ordinal, value, line
 
 
-# Represents the history of a Codex session as turns, and as the messages of a request.
+# -- represents the history of a Codex session as turns, and as the messages of a request ----------
 
 _SUMMARY_PREFIX = "Another language model started to solve this problem"
 _KEPT_USER_CHARS = 80_000
@@ -382,7 +363,7 @@ def messages(
     return supply_results(messages, aborted)
 
 
-# Replays a Codex session line by line, keeping the history as the model sees it.
+# -- replays a Codex session line by line, keeping the history as the model sees it ----------------
 
 NAME = "codex"
 
@@ -760,13 +741,13 @@ def recognise(source: Source) -> str | None:
         kind = as_str(value.get("type"))
         if kind in KINDS and isinstance(value.get("payload"), dict):
             return f"{kind} lines with a payload"
-        header = header or value.get("record_type") == "state" or _is_old_header(value)
+        header = (
+            header
+            or value.get("record_type") == "state"
+            or ("type" not in value and {"id", "timestamp", "instructions"} <= value.keys())
+        )
         bare = bare or ("payload" not in value and kind in items.ITEMS)
     return "bare response items after the header of an old rollout" if header and bare else None
-
-
-def _is_old_header(value: dict[str, Json]) -> bool:
-    return "type" not in value and {"id", "timestamp", "instructions"} <= value.keys()
 
 
 def read(source: Source) -> Iterator[Event]:

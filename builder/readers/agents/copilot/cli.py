@@ -1,7 +1,6 @@
 """Reads sessions of GitHub Copilot CLI: JSONL events with type, data, id and parentId.
 
-Source: docs/formats/copilot-cli.md. The log contains the system prompt and the user's messages as
-sent, but no tool definitions, and failed results shorter than they were sent.
+Source: docs/formats/copilot-cli.md.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Record, Source
 
-# Completes the results of failed calls, of which Copilot CLI logs less than it sends.
+# -- completes the results of failed calls, of which Copilot CLI logs less than it sends -----------
 
 _WORDS = {
     "Path does not exist": "Path {path} does not exist. Please provide a valid path.",
@@ -87,7 +86,7 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-# Converts what events of Copilot hold to parts of messages.
+# -- converts what events of Copilot hold to parts of messages -------------------------------------
 
 
 def split(sent: str, typed: str) -> Iterator[Text]:
@@ -156,7 +155,7 @@ def _answer_parts(data: dict[str, Json]) -> Iterator[Part]:
         yield ToolCall(as_str(call.get("name")), arguments, call_id)
 
 
-# Reads logs of events that Copilot CLI and the transcripts of VS Code's chat share.
+# -- reads logs of events that Copilot CLI and the transcripts of VS Code's chat share -------------
 
 _CONVERSATION = frozenset({
     "session.start", "system.message", "user.message", "assistant.message",

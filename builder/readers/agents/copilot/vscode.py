@@ -1,8 +1,6 @@
 """Reads VS Code's Copilot chat: chat sessions, agent-traces.db, transcripts and replay exports.
 
-Source: docs/formats/vscode-copilot.md. A chat session is a JSON object with `requests`, or the
-patch log of that object. `agent-traces.db` has the requests themselves, with system prompt and
-tools, as spans. A transcript is a log of events like that of Copilot CLI, without results.
+Source: docs/formats/vscode-copilot.md.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ from builder.readers.traces.span_log import read_spans
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 
-# Replays the patch log in which VS Code stores an object.
+# -- replays the patch log in which VS Code stores an object ---------------------------------------
 
 
 def _apply(root: Json, entry: dict[str, Json]) -> tuple[Json, bool]:
@@ -123,7 +121,7 @@ def _delete(parent: Json, step: Json) -> bool:
     return False
 
 
-# Converts a chat session of VS Code to conversations. Source: docs/formats/vscode-copilot.md.
+# -- converts a chat session of VS Code to conversations -------------------------------------------
 
 _CUT = "[JustRide: value truncated for persistence"
 """The beginning of what VS Code stores in place of a value that is too long."""
@@ -362,7 +360,7 @@ def _texts(node: Json, *, is_sibling: bool, depth: int = 0) -> Iterator[tuple[st
             is_sibling = False
 
 
-# Reads exports of VS Code's chat debug view (`.chatreplay.json`): the requests as they were sent.
+# -- reads exports of VS Code's chat debug view (`.chatreplay.json`) -------------------------------
 
 _ROLES: dict[Json, str] = {0: "system", 1: "user", 2: "assistant", 3: "tool"}
 _MARKS = frozenset({"stateful_marker", "context_management"})
