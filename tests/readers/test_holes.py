@@ -62,6 +62,8 @@ HIDDEN = {
     "codex/template-0.169": (15,),  # it is the compaction that has the answer as its summary
     "codex/tools-and-media": (6,),  # the call's name has its namespace before it
     "copilot-cli/subagents": (11, 15),  # it is a chunk of an answer
+    "dsh/compacted": (1,),  # the header says how many events are copies
+    "kimi-code/undo-reminders": (8, 9),  # they are parts of an answer that was taken back
     "pi/context-edited": (7,),  # it has what was sent in place of a result
     "pi/letta-store": (5,),  # it was written again, as below
     "pi/openclaw": (1, 8),  # the header has the name, the mirror follows an answer
@@ -73,10 +75,7 @@ HIDDEN = {
     "qwen-code/twice-0.21": (6, 7, 8),
 }
 """Lines without which the log of a case does not show what the laws ask for."""
-KNOWN = {
-    "antigravity", "cursor", "droid", "dsh", "gemini-cli", "goose", "grok-cli",
-    "hf-session-traces", "kimi-code", "kiro", "letta-code", "openhands-v1",
-}  # fmt: skip
+KNOWN = {"gemini-cli"}
 """Readers that still break a law: most train an answer that may lack a part beside a cut line."""
 
 
@@ -117,7 +116,8 @@ def answers(events):
                     asked = Message("user", (Text("?"),))
                     made = [part for part in message.parts if isinstance(part, ToolCall)]
                     results = tuple(ToolResult((Text("."),), call.id) for call in made)
-                    alone = (asked, message, Message("tool", results), *([message] if made else []))
+                    own = replace(message, turn=None)  # one id would join the two
+                    alone = (asked, own, Message("tool", results), *([own] if made else []))
                     yield from (one.answer for one in trained([replace(event, messages=alone)]))
 
 

@@ -283,7 +283,7 @@ def _read_transcript(
             counts[unknown_code(value.get("type"))] += 1
             continue
         key = (index, as_str(value.get("type")))
-        if key in found and _begins_another(found[key][1], value):
+        if value.get("type") == "USER_INPUT" and index == 0 and _is_another(found, value):
             yield from _conversation(history, found, missing, counts, names)
             history = SessionHistory(
                 history.format_name, history.name, f"{history.scope}/{where}", history.prefix
@@ -295,9 +295,13 @@ def _read_transcript(
     yield from ignored(+counts)
 
 
-def _begins_another(first: dict[str, Json], step: dict[str, Json]) -> bool:
-    begins = step.get("step_index") == 0 and step.get("type") == "USER_INPUT"
-    return begins and step.get("created_at") != first.get("created_at")
+def _is_another(
+    found: dict[tuple[int, str], tuple[str, dict[str, Json]]], step: dict[str, Json]
+) -> bool:
+    """Returns whether a first step begins another conversation than that of the steps found."""
+    times = {key: as_str(value.get("created_at")) for key, (_, value) in found.items()}
+    first, time = times.get((0, "USER_INPUT")), as_str(step.get("created_at"))
+    return first != time if first is not None else bool(times) and max(times.values()) < time
 
 
 def _conversation(

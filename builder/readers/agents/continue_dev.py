@@ -35,7 +35,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     one_or_many,
 )
-from builder.readers.toolkit.rows import add_records, objects
+from builder.readers.toolkit.rows import RecordLog, add_records, objects
 from builder.sources.source import Source
 
 _IDLE = frozenset({"generating", "generated", "calling"})
@@ -68,8 +68,8 @@ def _read(source: Source) -> Iterator[Event]:
     name, listed = as_str(document.get("sessionId")) or "session", as_list(document.get("history"))
     session = _Session(
         SessionHistory("continue", name, f"{source.name}/{name}"),
-        name_of(document, "chatModelTitle"),
-        {as_str(item, "message", "toolCallId") for item in as_dicts(listed)},
+        model=name_of(document, "chatModelTitle"),
+        answered={as_str(item, "message", "toolCallId") for item in as_dicts(listed)},
     )
     items = source.counted(listed, "history[{}]")
     records = yield from add_records(session, objects(items, "an item that is "))
@@ -77,13 +77,11 @@ def _read(source: Source) -> Iterator[Event]:
 
 
 @dataclass(slots=True)
-class _Session:
+class _Session(RecordLog):
     """The messages of a session so far; `answered`: ids of calls whose result is an item."""
 
-    history: SessionHistory
-    model: str | None
-    answered: set[str]
-    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
+    model: str | None = None
+    answered: set[str] = field(default_factory=set)
     thought: str = ""
 
     def add(self, where: str, item: dict[str, Json]) -> str:

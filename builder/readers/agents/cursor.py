@@ -45,7 +45,7 @@ from builder.readers.toolkit.narrow import (
     unknown_code,
 )
 from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import add_records, objects
+from builder.readers.toolkit.rows import RecordLog, add_records, objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
@@ -403,11 +403,8 @@ def _read_transcript(source: Source, name: str) -> Iterator[Event]:
 
 
 @dataclass(slots=True)
-class _Transcript:
+class _Transcript(RecordLog):
     """The lines so far."""
-
-    history: SessionHistory
-    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         """Adds a line; returns the code for ignoring it, or ""."""

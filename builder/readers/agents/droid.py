@@ -20,7 +20,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.rows import add_records, objects, refused
+from builder.readers.toolkit.rows import RecordLog, add_records, objects, refused
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
@@ -76,15 +76,18 @@ def _read(source: Source) -> Iterator[Event]:
 
 
 @dataclass(slots=True)
-class _Log:
+class _Log(RecordLog):
     """The records so far. `turn` is the id of the answer to which the next record may belong."""
 
-    history: SessionHistory
     model: str | None = None
     version: str | None = None
     turn: str | None = None
     names: dict[str | None, str] = field(default_factory=dict)
-    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
+
+    def lose(self, where: str) -> None:
+        """Ends the open answer: rows of it may be lost."""
+        RecordLog.lose(self, where)
+        self.turn = None
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         """Adds a record; returns the code for ignoring it, or ""."""

@@ -26,7 +26,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, content_block
-from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory, lost_message
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -80,8 +80,8 @@ def _read(source: Source) -> Iterator[Event]:
     session = _Session(source.name, SessionHistory(_NAME, name, _NAME))
     for record in objects(source.json_lines(), "an event that is "):
         if isinstance(record, Problem):
-            session.seq += 1
-            session.has_gap = True
+            if record.code != "truncated":
+                session.lose(record.where)
             yield record
         elif _is_header(record[1]):
             yield from session.events(names)
@@ -99,7 +99,7 @@ class _Session:
     """The surface of a session.
 
     `seq` is the number of the next event, `inherited` that of the events copied from the parent's
-    log. The `kind` of an entry is its number.
+    log. The `kind` of an entry is its number. `is_open`: the turn of the last answer has not ended.
     """
 
     source: str
@@ -109,12 +109,21 @@ class _Session:
     records: int = 0
     head: RequestHead = field(default_factory=RequestHead)
     has_gap: bool = False
+    is_open: bool = False
     counts: Counter[str] = field(default_factory=Counter)
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
         """Yields the ignored events and the conversations."""
         yield from ignored(self.counts)
         yield from self.history.conversations(self.records, names=names)
+
+    def lose(self, where: str) -> None:
+        """Notes that an event cannot be read: it may have said that the answer was cut."""
+        if self.is_open:
+            self._mark_last("truncated")
+        self.history.entries.append(HistoryEntry(lost_message(), where, kind=str(self.seq)))
+        self.seq += 1
+        self.has_gap = True
 
     def take(self, where: str, value: dict[str, Json]) -> None:
         """Reads one event."""
@@ -126,6 +135,7 @@ class _Session:
         if kind in _SURFACE:
             self.records += 1
             entry = self._entry(kind, data, seq, where)
+            self.is_open = entry.message.role == "assistant"
             self._place(entry, as_dict(value.get("surfaceOp")))
         elif kind == "request/header":
             self.records += 1
@@ -139,6 +149,7 @@ class _Session:
             )
         elif kind.startswith(_LOG_ONLY):
             self.counts["log_only"] += 1
+            self.is_open = self.is_open and kind != "turn/end"
             if kind == "turn/end" and as_dict(data.get("reason")).get("kind") == "max-tokens":
                 self._mark_last("truncated")
         else:

@@ -197,7 +197,7 @@ def _conversations(
         return
     numbered = Segments(session, records)
     targets: set[str] = set()
-    for segment, hidden in _segments(rows):
+    for segment, hidden in _segments(rows, is_whole=not problems):
         reading = _Reading(CallKeys(session))
         for row in segment:
             reading.take(row)
@@ -216,7 +216,7 @@ def _conversations(
     yield from numbered.rest("no_turns")
 
 
-def _segments(rows: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
+def _segments(rows: Sequence[_Row], *, is_whole: bool) -> Iterator[tuple[list[_Row], bool]]:
     """Yields the rows between summaries, and whether they were hidden from the model later.
 
     After the last summary, rows that the model does not see were only for the user. Before it, all
@@ -230,6 +230,9 @@ def _segments(rows: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
     *earlier, last = segments
     for segment in earlier:
         yield segment, False
+    if not is_whole:  # a summary may be lost
+        yield last, False
+        return
     yield [row for row in last if row.agent], False
     hidden = (part for row in last if not row.agent for part in as_dicts(row.content))
     if any(part.get("type") == "toolRequest" for part in hidden):

@@ -35,7 +35,7 @@ from builder.readers.toolkit.narrow import (
     tuple_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.rows import add_records, objects, refused
+from builder.readers.toolkit.rows import RecordLog, add_records, objects, refused
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
@@ -115,7 +115,7 @@ def _read(source: Source) -> Iterator[Event]:
     document = tools_file.document() if tools_file is not None else None
     tools = None if isinstance(document, Problem) else tuple_or_none(document)
     failed = {*_failed(file(_EVENTS)), *_failed(file(_UPDATES))}
-    replay = _Rows(SessionHistory(_NAME, session, source.name), tools, failed)
+    replay = _Rows(SessionHistory(_NAME, session, source.name), set(), tools, failed)
     records = yield from add_records(replay, objects(rows.json_lines(), "a row that is "))
     yield from replay.history.conversations(records)
 
@@ -134,7 +134,7 @@ def _failed(source: Source | None) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class _Rows:
+class _Rows(RecordLog):
     """The rows so far.
 
     thoughts  those before the next answer
@@ -142,11 +142,9 @@ class _Rows:
     system    the first system row
     """
 
-    history: SessionHistory
-    tools: tuple[Json, ...] | None
-    failed: set[str]
+    tools: tuple[Json, ...] | None = None
+    failed: set[str] = field(default_factory=set)
     system: str | None = None
-    missing: set[str] = field(default_factory=set)
     thoughts: list[Part] = field(default_factory=list)
     server: bool = False
 

@@ -231,6 +231,8 @@ def _read(source: Source) -> Iterator[Event]:
             if session is not None and carries_content(item):
                 session.messages.append(unknown_message(item.get("type")))
     if session is not None:
+        if fault is not None and session.current not in {None, *session.nodes}:
+            session.problems.append(replace(fault, records=0))
         yield from session.events()
     yield from ignored(rest)
 

@@ -26,7 +26,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import as_harness, content_block
-from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory, lost_message
 from builder.readers.toolkit.marks import cut_code, finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -153,7 +153,8 @@ class _OpenStep:
 class _Fold:
     """The state of the replay.
 
-    `has_gap`: the log lacks messages of the later requests. `counted` are the messages counted so
+    `has_gap`: the log lacks messages of the later requests. `has_lost`: a record before the next
+    step cannot be read, which may have begun one. `counted` are the messages counted so
     far: the history, the number of its entries, that of messages, whether the next can be joined.
     `prompts`: the id of each prompt, and of the prompt to which a reminder belongs.
     `steered`: messages of the user to a turn that was running, which an undo does not count.
@@ -165,6 +166,7 @@ class _Fold:
     pending: dict[str, str] = field(default_factory=dict)
     deferred: list[HistoryEntry] = field(default_factory=list)
     has_gap: bool = False
+    has_lost: bool = False
     counted: tuple[list[HistoryEntry], int, int, bool] | None = None
     prompts: dict[HistoryEntry, str] = field(default_factory=dict)
     steered: set[HistoryEntry] = field(default_factory=set)
@@ -191,12 +193,12 @@ class _Fold:
 
     def loop_event(self, event: dict[str, Json], where: str) -> None:
         """Applies an event of the model's side."""
-        match event.get("type"):
+        kind = event.get("type")
+        if self.has_lost and kind in ("content.part", "tool.call") and not self._step(event):
+            self._begin(as_str(event.get("stepUuid")), where, is_damaged=True)
+        match kind:
             case "step.begin":
-                self.settle(where)
-                uuid = as_str(event.get("uuid"))
-                entry = self.history.append(Message("assistant", (), turn=uuid or None), where)
-                self.open = _OpenStep(entry, uuid)
+                self._begin(as_str(event.get("uuid")), where)
             case "content.part" if step := self._step(event):
                 logged = as_dict(event.get("part"))
                 step.blank = step.blank and _is_blank(logged)
@@ -218,6 +220,12 @@ class _Fold:
             case _:
                 pass
 
+    def _begin(self, uuid: str, where: str, *, is_damaged: bool = False) -> None:
+        self.settle(where)
+        self.has_lost = False
+        entry = self.history.append(Message("assistant", (), turn=uuid or None), where)
+        self.open = _OpenStep(entry, uuid, is_damaged=is_damaged)
+
     def _step(self, event: dict[str, Json], key: str = "stepUuid") -> _OpenStep | None:
         return self.open if self.open and self.open.uuid == as_str(event.get(key)) else None
 
@@ -235,7 +243,7 @@ class _Fold:
             if not self.open.has_calls:
                 self.open.entry.message = replace(message, untrained="aborted")
             return
-        code = "truncated" if self.open.is_damaged else finish_fault(event.get("finishReason"))
+        code = finish_fault(event.get("finishReason"))
         if code := code or finish_fault(event.get("providerFinishReason")):
             self.open.entry.message = replace(message, untrained=code)
         self.settle(where)
@@ -245,6 +253,10 @@ class _Fold:
         step, self.open = self.open, None
         if step is None:
             return
+        if step.is_damaged:
+            step.entry.message = replace(step.entry.message, untrained="truncated")
+            self.pending.clear()
+            self.history.append(lost_message(), where, kind="lost")
         for call_id, name in self.pending.items():
             result = _sent_result(call_id, name, {"output": _INTERRUPTED, "isError": True})
             result = replace(result, is_error=False, is_interrupted=True)
@@ -265,7 +277,7 @@ class _Fold:
         step = self.open
         if step is not None and step.blank and not step.has_calls:
             self.history.entries.remove(step.entry)
-        elif step is not None and not step.has_calls:
+        elif step is not None and (step.is_damaged or not step.has_calls):
             step.entry.message = replace(step.entry.message, untrained="aborted")
 
     # -- changes of the history --------------------------------------------------------------
@@ -499,6 +511,9 @@ class _Agent:
                 self.is_damaged = True
                 if fold.open is not None:
                     fold.open.is_damaged = True
+                else:
+                    fold.has_lost = True
+                    self.history.append(lost_message(), record.where, kind="lost")
                 yield replace(record, where=self.history.prefix + record.where)
                 continue
             where, value = record

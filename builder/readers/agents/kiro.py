@@ -38,7 +38,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.rows import add_records, objects, read_objects, refused
+from builder.readers.toolkit.rows import RecordLog, add_records, objects, read_objects, refused
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
@@ -250,7 +250,8 @@ def _read_events(source: Source) -> Iterator[Event]:
     is_named = file in ("messages.jsonl", "")
     name = folder.rpartition("/")[2] if is_named and folder else file.removesuffix(".jsonl")
     history = SessionHistory(_NAME, name or "session", source.name)
-    log = _Events(history, from_sibling(source, "session.json", _model))
+    model = from_sibling(source, "session.json", _model)
+    log = _Events(history, {"tools"}, model)
     records = yield from add_records(log, objects(source.records(), "an event that is "))
     log.end_turn(is_complete=False)
     log.add_system()
@@ -276,22 +277,26 @@ class _Response:
 
 
 @dataclass(slots=True)
-class _Events:
+class _Events(RecordLog):
     """The events so far; those of a turn are held back until it ends.
 
     system     the system prompt, which is logged last
     responses  those of the turn that ended; `open` is the one that has not
     """
 
-    history: SessionHistory
     model: str | None = None
     system: str | None = None
-    missing: set[str] = field(default_factory=lambda: {"tools"})
     responses: list[_Response] = field(default_factory=list)
     open: _Response = field(default_factory=_Response)
     calls: list[tuple[str, ToolCall]] = field(default_factory=list)
     results: dict[str, ToolResult] = field(default_factory=dict)
     used: list[str] = field(default_factory=list)
+    is_cut: bool = False
+
+    def lose(self, where: str) -> None:
+        """Notes that the turn may lack events, so that its order is not known."""
+        RecordLog.lose(self, where)
+        self.is_cut = True
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         """Adds an event; returns the code for ignoring it, or ""."""
@@ -375,8 +380,8 @@ class _Events:
             self.responses.append(self.open)
             self.open = _Response()
             is_complete = False
-        order = self._order() if is_complete else None
-        alone = not self.calls and len(self.responses) == 1
+        order = self._order() if is_complete and not self.is_cut else None
+        alone = not self.calls and len(self.responses) == 1 and not self.is_cut
         for at, answer in enumerate(self.responses):
             if order is not None or alone:
                 self._answer(answer, (order or [])[at : at + 1])
@@ -386,6 +391,7 @@ class _Events:
             for where, call in self.calls:
                 self._answer(_Response(where, [unknown_part("call_order")]), (call,))
         self.responses, self.calls, self.results, self.used = [], [], {}, []
+        self.is_cut = False
 
     def add_system(self) -> None:
         """Adds the system prompt, which is logged last, to the requests of the last history."""
@@ -444,18 +450,16 @@ def _read_session(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session's lines."""
     stem = source.name.rpartition("/")[2].removesuffix(".jsonl").removesuffix(".json") or "session"
     history = SessionHistory(_NAME, stem, source.name)
-    log = _Log(history, from_sibling(source, f"{stem}.json", _model))
+    log = _Log(history, model=from_sibling(source, f"{stem}.json", _model))
     records = yield from add_records(log, objects(source.records(), "a line that is "))
     yield from history.conversations(records)
 
 
 @dataclass(slots=True)
-class _Log:
+class _Log(RecordLog):
     """The lines so far. `again` is the entry that the next line repeats, after a rewind."""
 
-    history: SessionHistory
     model: str | None = None
-    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
     again: int | None = None
 
     def add(self, where: str, value: dict[str, Json]) -> str:

@@ -25,7 +25,7 @@ from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_str, name_or_none, unknown_code
-from builder.readers.toolkit.rows import add_records, objects, refused
+from builder.readers.toolkit.rows import RecordLog, add_records, objects, refused
 from builder.sources.source import Source
 
 _KINDS = frozenset({"user", "assistant", "reasoning", "tool_call", "error"})
@@ -59,19 +59,27 @@ def _read(source: Source) -> Iterator[Event]:
 
 
 @dataclass(slots=True)
-class _Transcript:
+class _Transcript(RecordLog):
     """Collects the lines of a transcript into turns.
 
     `response` is the id of the response that the open turn belongs to, if the log has one.
+    `is_cut`: the open turn stands beside a line that cannot be read, which may be a piece of it.
     """
 
-    history: SessionHistory
     missing: set[str] = field(default_factory=lambda: {"system", "tools", "reminders"})
     seen: set[str] = field(default_factory=set)
     parts: list[Part] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
     response: str | None = None
     where: str = ""
+    is_cut: bool = False
+
+    def lose(self, where: str) -> None:
+        """Ends the open turn: pieces of it may be lost."""
+        self.is_cut = True
+        self.close()
+        RecordLog.lose(self, where)
+        self.is_cut = True
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         """Adds a line; returns the code for ignoring it, or ""."""
@@ -86,6 +94,7 @@ class _Transcript:
             return unknown_code(value.get("kind"))
         if kind == "user":
             self.close()
+            self.is_cut = False
             if text.strip():
                 self.history.append(Message("user", (Text(text),)), where)
             return ""
@@ -123,8 +132,9 @@ class _Transcript:
     def close(self) -> None:
         """Ends the open turn."""
         if self.parts:
-            context = Context.lacking(self.missing)
-            answer = Message("assistant", tuple(self.parts), self.where, context=context)
+            code, context = "truncated" if self.is_cut else None, Context.lacking(self.missing)
+            answer = Message("assistant", tuple(self.parts), self.where, code, context)
+            self.is_cut = False
             self.history.append(answer, self.where, RequestHead())
         for result in self.results:
             self.history.append(Message("tool", (result,)), self.where)

@@ -113,6 +113,8 @@ def _messages(view: list[_ViewEntry]) -> tuple[Message, ...]:
             slot = _Slot(entry)
             slots.append(slot)
         slot.parts += entry.parts
+        if entry.untrained and not slot.entry.untrained:
+            slot.entry = replace(slot.entry, untrained=entry.untrained)
         if entry.turn:
             turns[entry.turn] = slot
         issued.update(dict.fromkeys(_calls([entry]), slot))
@@ -198,6 +200,7 @@ class _AgentViews:
     fresh         the view contains an answer that is in no finished segment
     ended         the entry with the call that ends a run
     outcome       applies to the last conversation
+    is_cut        the next answer follows events that cannot be read
     writes_calls  the model is known to have no function calling (see `_context`)
     """
 
@@ -215,6 +218,7 @@ class _AgentViews:
     ended: _ViewEntry | None = None
     outcome: dict[str, Json] = field(default_factory=dict)
     writes_calls: bool = False
+    is_cut: bool = False
 
     def add(self, entry: _ViewEntry) -> None:
         """Adds the next event as the model sees it.
@@ -228,6 +232,9 @@ class _AgentViews:
             spoken = replace(self.ended, parts=parts, untrained="stripped")
             self.view = [spoken if e is self.ended else e for e in self.view]
             self.ended = None
+        if self.is_cut and entry.turn:
+            entry = replace(entry, untrained="truncated")
+        self.is_cut = False
         self.view.append(entry)
         self.fresh = self.fresh or (entry.role == "assistant" and bool(entry.parts))
 
@@ -241,9 +248,12 @@ class _AgentViews:
         self.fresh = False
 
     def lose(self, events: int) -> None:
-        """Notes that events here cannot be read; the answers around them are not one answer."""
+        """Notes that events here cannot be read; answers beside them may lack calls."""
         self.changes["record_lost"] += events
+        if self.view and self.view[-1].turn:
+            self.view[-1] = replace(self.view[-1], untrained="truncated")
         self.add(_ViewEntry(f"lost {len(self.places)}", "user", unknown_message("event").parts))
+        self.is_cut = True
 
     def condense(self, forgotten: set[str], summary: str, offset: int, event: str) -> None:
         """Ends a segment and continues with the view that a condensation left."""

@@ -22,6 +22,7 @@ from builder.conversation import (
 )
 from builder.jsonio import a_json_type
 from builder.problem import Problem
+from builder.readers.toolkit.history import SessionHistory, lost_message
 from builder.readers.toolkit.marks import snake
 from builder.readers.toolkit.narrow import one_or_many
 from builder.readers.toolkit.places import ignored, unique_name
@@ -258,17 +259,25 @@ def refused(source: Source, detail: str) -> Iterator[Event]:
     yield Problem("unverified_format", "file", detail, records)
 
 
-class _RecordLog(Protocol):
-    """Reads the records of one session in order; `missing` is what its next answers lack."""
+@dataclass(slots=True)
+class RecordLog:
+    """The records of one session so far; `missing` is what its next answers lack."""
 
-    missing: set[str]
+    history: SessionHistory
+    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
 
     def add(self, where: str, value: dict[str, Json], /) -> str:
         """Reads a record; returns the code under which it is ignored, "" if it is not."""
+        raise NotImplementedError
+
+    def lose(self, where: str) -> None:
+        """Notes that a record cannot be read: what stands around it is not joined."""
+        self.missing |= {"history"}
+        self.history.append(lost_message(), where)
 
 
 def add_records(
-    log: _RecordLog, records: Iterable[tuple[str, dict[str, Json]] | Problem]
+    log: RecordLog, records: Iterable[tuple[str, dict[str, Json]] | Problem]
 ) -> Generator[Problem | Ignored, None, int]:
     """Adds the records of `objects` to a log; returns the number of those that it counts.
 
@@ -278,7 +287,8 @@ def add_records(
     counts: Counter[str] = Counter()
     for record in records:
         if isinstance(record, Problem):
-            log.missing |= {"history"} if record.code != "truncated" else set()
+            if record.code != "truncated":
+                log.lose(record.where)
             yield record
         else:
             counts[log.add(*record)] += 1
