@@ -15,7 +15,7 @@ from shlex import quote
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from builder.audit.notes import EVALUATION_RUN
+from builder.audit.counts import Counts
 from builder.audit.result import Audit, AuditTable, GateAction, Histogram
 from builder.card.front import Cell, Code, code, front_matter, indented, license_id, plain, table
 from builder.card.result import BuildResult
@@ -137,6 +137,11 @@ def card(
         beside=style.beside,
     )
     changed, command = _changed(made)
+    found = audit.findings if audit is not None else ()
+    left = {item.code: item for item in found if item.gate is GateAction.report}
+    left_of: Counter[str] = Counter()
+    for item in left.values():
+        left_of[item.audit] += item.count
     origins = sorted(built.origins.items(), key=lambda item: (-item[1], item[0]))
     differing = [
         f"{code(name)} {number(count)}" for name, count in ranked(compared) if name != EQUAL
@@ -187,10 +192,14 @@ def card(
         findings=[
             (f"{code(item.code)}: {plain(item.message, 160)}", item.count, item.samples,
              _GATES[item.gate])
-            for item in (audit.findings if audit else ())
+            for item in found
         ],
         charts=[*_shown(audit)],
-        limits=[*_limits(config, built, audit)],
+        counts=audit.counts if audit is not None else Counts(),
+        left=left,
+        left_of=left_of,
+        inferred=built.tools_sources["inferred"] + built.tools_sources["mixed"],
+        unlicensed=sum(n for one, n in origins if license_id(one.license) == "unknown"),
         training=training(audit, sorted(built.data_files), _targets(config, built), target),
     )  # fmt: skip
 
@@ -322,73 +331,3 @@ def _targets(config: Config, built: BuildResult) -> Targets:
         return "some"
     targets: dict[Unit, Targets] = {"conversation": "every", "query": "some", "turn": "last"}
     return targets[config.normalize.unit]
-
-
-def _limits(config: Config, built: BuildResult, audit: Audit | None) -> Iterator[str]:
-    yield config.audit.scrub.summary
-    yield from _left(audit)
-    if audit is not None and audit.counts.parity:
-        counts = audit.counts
-        shares = ", ".join(
-            f"{number(count)} of {number(counts.turns)} trained turns in {mode} mode"
-            for mode, count in sorted(counts.parity.items())
-        )
-        why = (
-            " The template writes an empty think block before the last turn only, the prompt of a"
-            " server before every turn; `normalize.unit: turn` makes them equal."
-        )
-        yield (
-            "The bytes before a trained turn equal what a server renders from the same messages in"
-            f" these turns: {shares}." + (why if config.normalize.unit != "turn" else "")
-        )
-    sources = built.tools_sources
-    if inferred := sources["inferred"] + sources["mixed"]:
-        yield (
-            f"In {number(inferred)} samples tool definitions were inferred from the calls (names"
-            " and types only). They name only the tools that will be called, unlike the definitions"
-            " at inference: supply the real ones with `inputs[].tools` if you have them."
-        )
-    elif not sources["shared"]:
-        yield "All tool definitions are the logged or supplied ones."
-    if sources["shared"]:
-        yield (
-            f"In {number(sources['shared'])} samples the tool definitions were logged by other"
-            " sessions of the same version of the agent."
-        )
-    unknown = sum(
-        count for origin, count in built.origins.items() if license_id(origin.license) == "unknown"
-    )
-    if unknown:
-        yield (
-            f"The licence of {number(unknown)} samples is not known: neither the logs nor"
-            " `inputs[].license` name one."
-        )
-    yield "Nothing was checked for truth or usefulness: answers are as logged."
-
-
-def _left(audit: Audit | None) -> Iterator[str]:
-    """Yields sentences on the findings of the audit that are still in the dataset."""
-    left: Counter[str] = Counter()
-    for item in audit.findings if audit is not None else ():
-        if item.gate is GateAction.report:
-            left[item.audit] += item.count
-            if item.code == "near_duplicate":
-                yield (
-                    f"Near duplicates were kept: {number(item.count)}, in {number(item.samples)}"
-                    " samples (`audit.near_duplicates: drop` keeps one of each)."
-                )
-            elif item.code == "contaminated":
-                yield f"{number(item.samples)} samples contain items of evaluation sets."
-            elif item.code == EVALUATION_RUN:
-                yield (
-                    f"{number(item.samples)} samples are {plain(item.message, 400)}. A model"
-                    " that is trained on them must not be evaluated on these benchmarks."
-                )
-    if left["personal_data"]:
-        yield (
-            f"Personal data were found in {number(left['personal_data'])} places and left in place"
-            " (`audit.personal_data: pseudonymise` replaces them). Names of people in running text"
-            " are not searched for."
-        )
-    if left["secrets"]:
-        yield f"Probable secrets were found in {number(left['secrets'])} places and left in place."

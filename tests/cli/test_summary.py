@@ -119,7 +119,7 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
 
 
 def test_a_summary_has_25_lines_at_most_and_each_finding_its_best_remedy(tmp_path, capsys):
-    for options, findings in (((), 3), (("-v",), 4)):
+    for options, findings in (((), 3), (("-v",), 5)):
         out = tmp_path / f"out{findings}"
         assert cli.main(["build", str(DATA), "-o", str(out), "--workers", "1", *options]) == 0
         printed = capsys.readouterr().out
@@ -130,7 +130,9 @@ def test_a_summary_has_25_lines_at_most_and_each_finding_its_best_remedy(tmp_pat
         remedies = [point.count("→") for point in points]
         assert len(points) == findings
         assert (remedies == [1, 1, 1]) is not bool(options)
-        assert ("1 more point and other remedies: report.html, or -v" in shown) is not bool(options)
+        assert ("2 more points and other remedies: report.html, or -v" in shown) is not bool(
+            options
+        )
         assert ("(about " in shown) is bool(options)
 
 
