@@ -101,6 +101,7 @@ def verify_dataset(
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         verifier = verifier_for(tokenizer_of(manifest, tokenizer, chat_template), chosen)
+        summary.tokenizer_missing = verifier.target.missing
         if workers == 1 and are_large([expand_home(path)]):
             verifier.target.expect_much()
         for report in verify_dataset(path, verifier, unit, workers, examine):

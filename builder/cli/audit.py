@@ -29,6 +29,7 @@ from builder.codes import AUDIT_OPTIONS
 from builder.config import load_config
 from builder.gates import check_gates, fires, runs
 from builder.normalize.remedies import option_for
+from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath, expand_home
 from builder.problem import UsageError
@@ -84,6 +85,8 @@ def audit(
     if fail_on is not None and not gates:
         raise UsageError("--fail-on: names neither an audit nor a code")
     check_gates(gates, chosen, "--fail-on")
+    if missing := Manifest.of(expand_home(dataset)).tokenizer.missing:
+        warn(missing)
     step, end = _progress(quiet=not output.in_words)
     audited = audit_dataset(
         dataset, options=chosen, workers=workers or default_workers(), on_progress=step

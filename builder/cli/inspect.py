@@ -242,7 +242,8 @@ def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, 
         print(f"  tools inferred from the calls; this captures the real ones: {command}")
     if shown.verdict is not None:
         inferred = "" if shown.shares else ", with tools as inferred from this file alone"
-        size = f"{counted(shown.verdict.tokens, 'token')}{inferred}"
+        about = "about " if shown.verdict.token_counts else ""
+        size = f"{about}{counted(shown.verdict.tokens, 'token')}{inferred}"
         if shown.samples > 1:
             size = f"{counted(shown.samples, 'sample')}; the last one has {size}"
         print(f"  {size}; trained text is marked\n")

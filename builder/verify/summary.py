@@ -36,7 +36,7 @@ class Summary:
 
     `turns` counts the target turns, `parity` those in parity, by mode; `forms` counts the converted
     rows, by their form, `changes` the changes of the conversion. `masks` are the sums of what an
-    `Examine` returned.
+    `Examine` returned. `tokenizer_missing` is why only texts were verified, or "".
     """
 
     samples: int = 0
@@ -49,6 +49,7 @@ class Summary:
     forms: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
     masks: dict[str, Any] = field(default_factory=dict)
+    tokenizer_missing: str = ""
 
     @property
     def ok(self) -> bool:
