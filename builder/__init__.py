@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from builder.build.inspection import InspectedConversation as InspectedConversation
     from builder.build.inspection import Inspection as Inspection
     from builder.build.inspection import SuggestedMapping as SuggestedMapping
-    from builder.capture.definitions import SentDefinitions as SentDefinitions
     from builder.capture.pairs import PairWriter as PairWriter
+    from builder.capture.pairs import SentDefinitions as SentDefinitions
     from builder.card.result import BuildResult as BuildResult
     from builder.collect.job import Collected as Collected
     from builder.config import Config as Config
@@ -101,8 +101,7 @@ _ROOMS = {
     "audit.options": "AuditOptions",
     "audit.result": "Audit AuditFinding",
     "build.inspection": "InspectedConversation Inspection SuggestedMapping",
-    "capture.definitions": "SentDefinitions",
-    "capture.pairs": "PairWriter",
+    "capture.pairs": "PairWriter SentDefinitions",
     "card.result": "BuildResult",
     "collect.job": "Collected",
     "config": "Config load_config",

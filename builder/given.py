@@ -15,7 +15,7 @@ from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
 
 if TYPE_CHECKING:
-    from builder.capture.definitions import SentDefinitions
+    from builder.capture.pairs import SentDefinitions
     from builder.config import Config
     from builder.readers.mapping.spec import MappingSpec
 

@@ -11,8 +11,7 @@ from builder.api.checked import checked
 from builder.problem import OptionError, UsageError
 
 if TYPE_CHECKING:
-    from builder.capture.definitions import SentDefinitions
-    from builder.capture.pairs import PairWriter
+    from builder.capture.pairs import PairWriter, SentDefinitions
     from builder.collect.job import Collected
 
 
@@ -42,21 +41,34 @@ def capture_definitions(command: Sequence[str], out: str | Path | None = None) -
     """Runs an agent against a scripted provider on this machine; returns the prompt and tools sent.
 
     `out` is the file for them, which builds read (docs/capture.md). Raises UsageError if the
-    command cannot be run or sends neither, or if the file cannot be written.
+    command cannot be run or sends neither, or if the file cannot be written or is not of a capture.
     """
     from builder.capture.definitions import capture_definitions as capture
 
     _needs_capture()
     _needs_words(command)
+    path = Path(out) if out is not None else None
+    if path is not None and path.exists() and not _is_definitions(path):
+        raise OptionError("out", f" {str(path)!r}: exists, and no capture made it")
     sent = capture(command)
-    if out is not None:
-        path = Path(out)
+    if path is not None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(sent.to_json())
         except OSError as error:
             raise OptionError("out", f" {str(path)!r}: {error.strerror or error}") from None
     return sent
+
+
+def _is_definitions(path: Path) -> bool:
+    """Returns whether a file is one that an earlier capture of definitions wrote."""
+    from builder.jsonio import JsonFault, loads
+
+    try:
+        value = loads(path.read_bytes())
+    except (OSError, JsonFault):
+        return False
+    return isinstance(value, dict) and value.keys() == {"agent", "version", "system", "tools"}
 
 
 @checked

@@ -322,6 +322,12 @@ def plan(
         raise UsageError("no inputs: name files or folders, or a configuration with inputs")
     limit, lengths = config.limits.max_record_mb << 20, config.limits.lengths
     for number, item in enumerate(config.inputs):
+        folder = item.path.located.absolute()
+        if out is not None and folder in out.absolute().parents and folder.is_dir():
+            raise UsageError(
+                f"output {str(out)!r}: is inside the input {item.path.written!r}, which the next"
+                " build would read: name a folder outside it"
+            )
         if item.format != "auto" and item.format not in readers():
             known = nearest(item.format, readers())
             raise UsageError(f"format {item.format!r}: no such reader{known}")

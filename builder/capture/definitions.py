@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.brief import brief
 from builder.capture.agents import adapt, agent_in, routes, through
 from builder.capture.job import run_child, run_to_end, serve
-from builder.capture.pairs import agent_of
+from builder.capture.pairs import SentDefinitions, agent_of
 from builder.capture.scripted import handler
 from builder.conversation import Json, Text
 from builder.problem import UsageError
 from builder.readers.api.captures import APIS
 from builder.readers.toolkit.comparison import without_billing
-from builder.readers.toolkit.narrow import as_list
 
 _SECONDS = 300
 """After so long the agent is stopped; what it has sent is kept."""
@@ -51,39 +47,6 @@ _SETTINGS = {
     ".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}',
 }
 """Files of the empty home folder: what agents would ask on their first start."""
-
-
-@dataclass(frozen=True, slots=True)
-class SentDefinitions:
-    """What an agent sent: the contents of a definitions file (docs/capture.md)."""
-
-    agent: str
-    version: str
-    system: str
-    tools: tuple[Json, ...]
-
-    def __repr__(self) -> str:
-        """Returns the agent and the sizes of its prompt and list of tools in one line."""
-        parts = f"system of {len(self.system):,} characters", f"{self.count} tools"
-        return brief(self, *parts, agent=self.agent, version=self.version)
-
-    @property
-    def count(self) -> int:
-        """Returns the number of tools; Gemini's API has them in groups."""
-        groups = (as_list(tool, "functionDeclarations") for tool in self.tools)
-        return sum(len(group) or 1 for group in groups)
-
-    def to_json(self) -> bytes:
-        """Encodes the file."""
-        value: dict[str, Json] = {
-            "agent": self.agent,
-            "version": self.version,
-            "system": self.system,
-            "tools": list(self.tools),
-        }
-
-        text = json.dumps(value, ensure_ascii=False, indent=1)
-        return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
 def capture_definitions(command: Sequence[str], *, seconds: float = _SECONDS) -> SentDefinitions:

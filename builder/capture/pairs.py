@@ -9,6 +9,7 @@ all others are removed wherever a body repeats them.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import queue
 import re
@@ -321,3 +322,36 @@ class PairWriter:
                 continue
             self.path = path
             return descriptor
+
+
+@dataclass(frozen=True, slots=True)
+class SentDefinitions:
+    """What an agent sent: the contents of a definitions file (docs/capture.md)."""
+
+    agent: str
+    version: str
+    system: str
+    tools: tuple[Json, ...]
+
+    def __repr__(self) -> str:
+        """Returns the agent and the sizes of its prompt and list of tools in one line."""
+        parts = f"system of {len(self.system):,} characters", f"{self.count} tools"
+        return brief(self, *parts, agent=self.agent, version=self.version)
+
+    @property
+    def count(self) -> int:
+        """Returns the number of tools; Gemini's API has them in groups."""
+        groups = (as_list(tool, "functionDeclarations") for tool in self.tools)
+        return sum(len(group) or 1 for group in groups)
+
+    def to_json(self) -> bytes:
+        """Encodes the file."""
+        value: dict[str, Json] = {
+            "agent": self.agent,
+            "version": self.version,
+            "system": self.system,
+            "tools": list(self.tools),
+        }
+
+        text = json.dumps(value, ensure_ascii=False, indent=1)
+        return text.encode("utf-8", "surrogatepass") + b"\n"

@@ -173,3 +173,11 @@ def test_strict_and_empty_runs_exit_with_1(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "notes.txt").write_text("no log")
     assert build(tmp_path / "none", inputs=[tmp_path / "in"]) == 1
+
+
+def test_an_output_inside_an_input_is_refused(tmp_path, capsys):
+    logs = tmp_path / "logs"
+    shutil.copytree(DATA / "openai-chat", logs)
+    assert cli.main(["build", str(logs), "-o", str(logs / "out")]) == 2
+    assert "is inside the input" in capsys.readouterr().err
+    assert not (logs / "out").exists()

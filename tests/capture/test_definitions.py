@@ -10,6 +10,7 @@ from aiohttp import ClientSession
 from support.places import DATA, ROOT
 from support.runs.commands import run
 
+from builder import cli
 from builder.capture.agents import adapt, agent_in
 from builder.capture.job import serve
 from builder.capture.pairs import agent_of
@@ -322,3 +323,12 @@ def test_nothing_is_captured_for_a_log_with_its_tools(tmp_path):
     report = (tmp_path / "out" / "report.html").read_text()
     for text in (built.stdout, shown.stdout, report):
         assert "--definitions" not in text
+
+
+def test_a_file_that_no_capture_made_is_kept(tmp_path, capsys):
+    own = tmp_path / "opencode.json"
+    own.write_text('{"model": "anthropic/claude"}')
+    command = ["capture", "--definitions", "-o", str(own), "--", "true"]
+    assert cli.main(command) == 2
+    assert "exists, and no capture made it" in capsys.readouterr().err
+    assert own.read_text() == '{"model": "anthropic/claude"}'
