@@ -24,6 +24,7 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.readers.api.bodies import decompressed
 from builder.readers.api.exchanges import response_id
+from builder.readers.toolkit.narrow import as_list
 
 _MAX_BODY = 256 << 20
 """Maximum bytes of a body that is kept; larger ones are passed through and not written."""
