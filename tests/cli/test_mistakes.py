@@ -227,7 +227,10 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
             "{train: {no_thought: mask}, normalize: {untrained_turns: weight}}",
             "train.no_thought: mask needs normalize.reasoning: keep",
         ),
-        ("train: {errors: mask}", "train.errors: mask needs normalize.untrained_turns: weight"),
+        (
+            "train: {errors: mask}\nnormalize: {untrained_turns: split}",
+            "train.errors: mask needs normalize.untrained_turns: context",
+        ),
         ("verify: {context: partial}", "verify.context: must be one of report, logged, rendered,"),
         ("split: {seed: -1}", "split.seed: must be a whole number from 0 to 2147483647, found -1"),
         ("normalize: {allow_eval: 1}", "normalize.allow_eval: must be true or false, found 1"),

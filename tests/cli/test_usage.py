@@ -186,7 +186,9 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "broken.yaml").write_text("a: [\n")
     (tmp_path / "where.yaml").write_text("select: {where: {tokens: {min: 1, mx: 9}}}\n")
     (tmp_path / "budget.yaml").write_text("select: {max_token_total: 5}\n")
-    (tmp_path / "masked.yaml").write_text("inputs: [{path: x.jsonl}]\ntrain: {errors: mask}\n")
+    (tmp_path / "masked.yaml").write_text(
+        "train: {errors: mask}\nnormalize: {untrained_turns: split}\n"
+    )
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "tokenizer.json").write_text("{}")
     (tmp_path / "exported").mkdir()
@@ -345,6 +347,7 @@ def test_a_field_of_select_is_a_key_of_meta(built):
         "failed_turns",
         "untrained_turns",
         "failed_calls",
+        "token_counts",
         "tokens_recorded",
         "tokens_difference",
         "agent_version",
