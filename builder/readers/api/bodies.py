@@ -1,10 +1,6 @@
-"""Decodes bodies of HTTP exchanges: JSON, text, base64, hex, compressed bytes, event streams.
+"""Decodes bodies of HTTP exchanges in every recorder's form (docs/formats/http-captures.md).
 
-Each recorder has its own form: the decoded JSON, its text, `{"string": …}` (VCR),
-`{"text": …, "encoding": "base64"}` (HAR), `{"base64_string": …}` (VCR for Ruby, Betamax), a list of
-pieces in clear text, hex (nock) or Base64 (Polly), or a pickled `BytesIO` (vcrpy)
-(docs/formats/http-captures.md). A streamed answer consists of server-sent events, JSON lines or
-binary frames (Bedrock).
+They are JSON, text, base64, hex, compressed bytes, or streams: events, lines or binary frames.
 """
 
 from __future__ import annotations

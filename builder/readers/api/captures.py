@@ -1,7 +1,6 @@
 """Reads captures: every exchange is parsed by the API of its bodies.
 
-The reader of the first exchange's API claims a file (`first_api`). Exchanges of other APIs in it
-become separate conversations.
+The reader of the first exchange's API claims a file; those of others are separate conversations.
 """
 
 from __future__ import annotations

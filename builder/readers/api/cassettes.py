@@ -1,10 +1,7 @@
-"""Reads VCR cassettes in YAML, one recorded interaction at a time.
+"""Reads VCR cassettes in YAML, one recorded interaction at a time, up to the first fault.
 
-Values are built from the parser's events because loading a hostile file is unsafe: libyaml's
-composer recurses without a limit (100,000 brackets kill the process), and a few lines of aliases
-and merge keys can expand without end. It also keeps the first interactions of a truncated cassette.
-Plain scalars are converted as vcrpy (PyYAML), VCR (Psych) and go-vcr write JSON values; dates stay
-text.
+Values are built from the parser's events: libyaml's composer recurses without a limit, and a few
+lines of aliases can expand without end. Plain scalars are converted as PyYAML and Psych do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Determines the API of a request or response from its path and body.
+"""Determines the API of a request or response from its path and body; it is named as its reader.
 
-APIs are named as their readers and references: openai-chat, openai-responses, anthropic-messages,
-gemini-api, bedrock-converse. The path has precedence, since requests to count tokens and batches
-have the bodies of ordinary calls.
+The path has precedence: requests to count tokens have the bodies of ordinary calls.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Opens the envelopes in which recorders store HTTP exchanges.
+"""Opens the envelopes in which recorders store HTTP exchanges (docs/formats/http-captures.md).
 
-Objects with request and response under various keys, bare bodies, entries of cassettes, HAR files,
-Batch files and nock recordings become `Exchange`s. Headers are not read, since they contain keys
-and cookies. All readers of captures use `Exchange.dialect`, so that no two claim the same file.
+Headers are not read, since they contain keys and cookies.
 """
 
 from __future__ import annotations
@@ -84,10 +82,6 @@ def _litellm_fields(value: dict[str, Json]) -> dict[str, Json] | None:
     return payload
 
 
-def _is_litellm_chat(kind: str) -> bool:
-    return kind in _CALL_TYPES or kind in _PASSED
-
-
 def _litellm_api(payload: dict[str, Json], request: dict[str, Json]) -> str | None:
     """Returns the API of a record's request; None if only its body shows it.
 
@@ -162,31 +156,6 @@ _WATCHED = ("message", "@message")
 """Fields with a record as text in CloudWatch: of an event, and of a row of query results."""
 
 
-@dataclass(frozen=True, slots=True)
-class _GatewayRecord:
-    """One record: the reader of its log, and fields of `Exchange`.
-
-    `model` is the requested model, for bodies that do not name it. `is_empty`: the log has a place
-    for the response, in which there is nothing.
-    """
-
-    log: str
-    request: Json
-    response: Json
-    url: str = ""
-    status: int | None = None
-    api: str | None = None
-    model: str | None = None
-    is_empty: bool = False
-    elsewhere: str = ""
-
-
-def gateway_record(value: dict[str, Json]) -> _GatewayRecord | None:
-    """Returns the record of a gateway, or None if the value is not one."""
-    value = _unwrapped(value)
-    return _invocation(value) or _litellm(value)
-
-
 def gateway_records(document: dict[str, Json]) -> list[Json] | None:
     """Returns the records in a document of CloudWatch or LiteLLM's proxy, or None.
 
@@ -221,41 +190,59 @@ def _unwrapped(value: dict[str, Json]) -> dict[str, Json]:
     return inner if isinstance(inner, dict) else value
 
 
-def _invocation(value: dict[str, Json]) -> _GatewayRecord | None:
+def is_litellm(value: Json) -> bool:
+    """Returns whether a value is a record of LiteLLM."""
+    return isinstance(value, dict) and _litellm_fields(_unwrapped(value)) is not None
+
+
+def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
+    """Returns the exchange of a gateway's log record. Raises JsonFault for an undecodable body."""
+    value = _unwrapped(value)
+    return _invocation(where, value) or _litellm(where, value)
+
+
+def _invocation(where: str, value: dict[str, Json]) -> Exchange | None:
     sent, got = as_dict(value.get("input")), as_dict(value.get("output"))
     if value.get("schemaType") != "ModelInvocationLog" and "inputBodyJson" not in sent:
         return None
     operation = as_str(value.get("operation"))
     model = as_str(value.get("modelId"))
-    return _GatewayRecord(
+    return Exchange(
+        where,
+        f"/model/{model or '-'}/{_OPERATIONS.get(operation, operation)}",
+        400 if value.get("errorCode") else None,
+        _request_of(sent.get("inputBodyJson"), model),
+        *_answer(got.get("outputBodyJson")),
         log=BEDROCK,
-        request=sent.get("inputBodyJson"),
-        response=got.get("outputBodyJson"),
-        url=f"/model/{model or '-'}/{_OPERATIONS.get(operation, operation)}",
-        status=400 if value.get("errorCode") else None,
-        model=name_or_none(model),
         elsewhere=next((key for key in (*sent, *got) if key.endswith("BodyS3Path")), ""),
     )
 
 
-def _litellm(value: dict[str, Json]) -> _GatewayRecord | None:
+def _request_of(body: Json, model: Json) -> dict[str, Json] | None:
+    """Returns the body of a request, with the model that the record names; None without one."""
+    value = as_dict(read_body(body).value)
+    named: dict[str, Json] = {"model": model} if name_or_none(model) else {}
+    return {**value, **named} if value else None
+
+
+def _litellm(where: str, value: dict[str, Json]) -> Exchange | None:
     fields = _litellm_fields(value)
     if fields is None:
         return None
     kind = as_str(fields.get("call_type"))
     # Other calls (embeddings, images) have a path and no bodies.
-    known = _is_litellm_chat(kind)
-    request = _litellm_request(fields) if known else None
+    known = kind in _CALL_TYPES or kind in _PASSED
+    request = _litellm_request(fields) if known else {}
     response = _litellm_response(fields) if known else None
-    return _GatewayRecord(
+    is_empty = bool(request) and not response and "response" in fields
+    return Exchange(
+        where,
+        "" if known else f"/{kind}",
+        500 if fields.get("status") == "failure" else None,
+        _request_of(request, fields.get("model")),
+        *(_Answer(is_empty=True) if is_empty else _answer(response)),
         log=LITELLM,
-        request=request,
-        response=response,
-        url="" if known else f"/{kind}",
-        status=500 if fields.get("status") == "failure" else None,
-        api=_litellm_api(fields, request or {}),
-        model=name_or_none(fields.get("model")),
-        is_empty=bool(request) and not response and "response" in fields,
+        api=_litellm_api(fields, request),
     )
 
 
@@ -420,27 +407,6 @@ def _are_turns(value: Json) -> bool:
     if not isinstance(value, list) or len(value) < 2:
         return False
     return all(isinstance(item, dict) and ("role" in item or "from" in item) for item in value)
-
-
-def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
-    """Returns the exchange of a gateway's log record. Raises JsonFault for an undecodable body."""
-    record = gateway_record(value)
-    if record is None:
-        return None
-    sent = read_body(record.request).value
-    request = sent if isinstance(sent, dict) and sent else None
-    if request is not None and record.model is not None:
-        request = {**request, "model": record.model}
-    return Exchange(
-        where,
-        record.url,
-        record.status,
-        request,
-        *(_Answer(is_empty=True) if record.is_empty else _answer(record.response)),
-        log=record.log,
-        api=record.api,
-        elsewhere=record.elsewhere,
-    )
 
 
 def _from_body(where: str, value: dict[str, Json]) -> Exchange | None:

@@ -1,9 +1,7 @@
 """Turns API exchanges into conversations, each from the requests that extend one another.
 
-Each request repeats the whole history, so the last request of a conversation and its answer contain
-all of it (docs/formats/http-captures.md "Rules"). Requests are compared as the parsed types in
-`api`, not as bytes, since a client may serialise them differently, omit thoughts, or assign its own
-call ids.
+Requests are compared as parsed messages, not as bytes: clients serialise them differently, omit
+thoughts, and assign call ids of their own (docs/formats/http-captures.md "Rules").
 """
 
 from __future__ import annotations

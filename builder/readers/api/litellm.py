@@ -15,7 +15,7 @@ from builder.readers.api.dialects import OPENAI_CHAT
 from builder.readers.api.exchanges import (
     LITELLM,
     Exchange,
-    gateway_record,
+    is_litellm,
     open_exchange,
     seen,
 )
@@ -31,8 +31,7 @@ _CUT = Problem(
 
 
 def _recognise(source: Source) -> str | None:
-    found = (gateway_record(value) for value in first_values(source) if isinstance(value, dict))
-    if not any(record is not None and record.log == NAME for record in found):
+    if not any(map(is_litellm, first_values(source))):
         return None  # first_api takes much longer
     return "records with LiteLLM's call_type" if first_api(source)[0] == NAME else None
 

@@ -393,12 +393,10 @@ _TEXTS = ("completion", "text", "output_text", "generated_text", "response", "an
 _FINISH = (
     "finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "unified",
 )  # fmt: skip
-_MESSAGE_FIELDS = frozenset(
-    {
-        "role", "content", "parts", "message", "messages", "choices", "candidates", "generations",
-        "tool_calls", "toolCalls", "function_call", "lc", "additional_kwargs",
-    }
-)  # fmt: skip
+_MESSAGE_FIELDS = frozenset({
+    "role", "content", "parts", "message", "messages", "choices", "candidates", "generations",
+    "tool_calls", "toolCalls", "function_call", "lc", "additional_kwargs",
+})  # fmt: skip
 """Fields of messages and responses: an object with one of them is not an answer in JSON."""
 _CUT_MESSAGE = re.compile(
     r'\s*"?\s*(?:\[\s*)?\{[^{}]{0,400}?\\?"'

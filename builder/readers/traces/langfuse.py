@@ -1,8 +1,6 @@
 """Reads Langfuse: traces with their observations, pages of its API, blob exports.
 
-Source: docs/formats/langfuse.md. A record is an observation, or the trace or page that contains
-observations; only generations are model calls. Exports are unordered, so traces are sorted by time.
-Generations whose messages extend one another become one conversation.
+Only generations are model calls (docs/formats/langfuse.md). Exports are unordered.
 """
 
 from __future__ import annotations
@@ -165,12 +163,10 @@ def _tools(
     return tools_of(parameters) or none
 
 
-_TYPES = frozenset(
-    {
-        "GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR",
-        "EMBEDDING", "GUARDRAIL",
-    }
-)  # fmt: skip
+_TYPES = frozenset({
+    "GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR",
+    "EMBEDDING", "GUARDRAIL",
+})  # fmt: skip
 _COLUMNS = (
     frozenset({"traceId", "type", "startTime", "input", "output"}),
     frozenset({"trace_id", "type", "start_time", "input", "output"}),

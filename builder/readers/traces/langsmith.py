@@ -1,9 +1,6 @@
 """Reads exported LangSmith runs, with child runs nested in them or as separate records.
 
-Source: docs/formats/langsmith.md. A record is a run, or the list or page that contains runs. The
-body that an SDK sends has new runs in `post`, and in `patch` what was added when they ended. Only
-runs of type llm log what the model saw. Traces are sorted by `dotted_order`, the order in which
-runs began.
+Only runs of type llm log what the model saw (docs/formats/langsmith.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reads MLflow spans: inputs and outputs of any function, each attribute a JSON text.
 
-A request is the body that the autologged client received, and its answer is what the client
-returned, for any API (docs/formats/mlflow.md), so both are read with the parsers for any vendor.
+They are the bodies that the autologged client received and returned (docs/formats/mlflow.md).
 """
 
 from __future__ import annotations

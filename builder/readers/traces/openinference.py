@@ -1,8 +1,6 @@
 """Reads OpenInference spans: messages flattened into numbered attributes, in three layouts.
 
-The layouts are flat dotted names, nested objects, and lists of objects with dotted names. If an
-instrumentation logs no messages, the raw request and response are read
-(docs/formats/openinference.md).
+Flat dotted names, nested objects, and lists of objects (docs/formats/openinference.md).
 """
 
 from __future__ import annotations

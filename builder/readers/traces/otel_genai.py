@@ -1,8 +1,6 @@
 """Reads spans of OpenTelemetry's GenAI conventions, in all generations of attribute names.
 
-The generations are: messages of parts, in attributes or an event; one event for each message;
-OpenLLMetry's numbered attributes; and JSON texts in `gen_ai.prompt` and `gen_ai.completion`
-(docs/formats/otel-genai.md).
+Also the form of a span that all instrumentations share (docs/formats/otel-genai.md).
 """
 
 from __future__ import annotations
@@ -56,7 +54,6 @@ from builder.readers.traces.spans import Span, branch, decoded, is_cut, listed
 _RESULTS = frozenset({"tool_call_response", "tool_result"})
 _KEYS = MESSAGE_KEYS | {"parts"}
 """Keys of a message that are known."""
-_SERVER = frozenset({"server_tool_call", "server_tool_call_response", "server_tool_use"})
 _MODALITIES = frozenset({"image", "audio", "video"})
 _BLOBS = frozenset({"blob", "uri", "file"})
 _BEDROCK = ("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_MODALITIES)
@@ -142,27 +139,16 @@ def _read_parts(value: Json) -> list[Part]:
 def _part(item: Json) -> Iterable[Part]:
     part = as_dict(item)
     kind = as_str(part.get("type"))
-    if kind in _SERVER or part.get("builtin") is True:
-        return [Unparsed(kind, "server_tool")]
     if kind in _RESULTS:
         return [_result(part)]
     if kind in _BLOBS:
         mime = as_str(part.get("mime_type"))
         named = as_str(part.get("modality")) or mime.partition("/")[0]
         return [Media(named if named in _MODALITIES else "file", mime)]
-    own = next((key for key in _BEDROCK if key in part), "") if not kind else ""
-    match own:
-        case "toolResult":
-            result = as_dict(part["toolResult"])
-            failed = result["status"] == "error" if "status" in result else None
-            return [_result({**result, "id": result.get("toolUseId"), "is_error": failed})]
-        case "reasoningContent":
-            thought = as_dict(part[own], "reasoningText").get("text")
-            return [Reasoning(thought)] if isinstance(thought, str) and thought else []
-        case "cachePoint":
-            return []
-        case "image" | "audio" | "video":
-            return [Media(own)]
+    if not kind and "toolResult" in part:
+        result = as_dict(part["toolResult"])
+        failed = result["status"] == "error" if "status" in result else None
+        return [_result({**result, "id": result.get("toolUseId"), "is_error": failed})]
     return read_part(item)
 
 

@@ -1,9 +1,6 @@
-"""Reads the content parts, calls and results of any API, as traces log them.
+"""Reads parts, calls and results of any API, and LangChain's messages, as traces log them.
 
-A platform logs what its instrumentation passes on, so the same field may contain parts of OpenAI,
-Anthropic, Gemini, the AI SDK, OpenTelemetry or LangChain. Their types do not overlap, so the same
-functions read all of them. Sources: the pages of the APIs and of the traces
-in docs/formats.
+The types of parts of different APIs do not overlap, so the same functions read all of them.
 """
 
 from __future__ import annotations
@@ -52,6 +49,7 @@ _NOT_SENT = frozenset({"tool-approval-request", "tool-approval-response", "step-
 """Types of parts that no model receives."""
 _NAMES = ("name", "toolName", "tool_name")
 _CALL_IDS = ("toolCallId", "tool_call_id")
+_SERVER = frozenset({"server_tool_call", "server_tool_call_response"})
 _WITHOUT_CONTENT = frozenset({"thoughtSignature", "thought_signature", "thought", "index"})
 _BEDROCK = frozenset({"text", "json"})
 _OUTPUTS = frozenset({"text", "json", "content", "error-text", "error-json", "execution-denied"})
@@ -206,6 +204,8 @@ def read_part(item: Json) -> list[Part]:
         return [Unparsed(dumps(item), "bad_arguments")]
     if kind in _MEDIA:
         return [Media(_MEDIA[kind])]
+    if kind in _SERVER or part.get("builtin") is True:
+        return [Unparsed(kind, "server_tool")]
     if kind == "compaction" or kind.endswith(("_tool_use", "_tool_result")):
         own = anthropic.read_part(part)
         return [] if own is None else [own]
@@ -221,6 +221,13 @@ def _gemini_part(part: dict[str, Json]) -> list[Part]:
             return [read_result(result)]
         case {"toolResult": dict(result)}:
             return [read_result({**result, "id": result.get("toolUseId")})]
+        case {"reasoningContent": dict(thought)}:
+            words = as_str(thought, "reasoningText", "text")
+            return [Reasoning(words)] if words else []
+        case {"cachePoint": _}:
+            return []
+        case {"image": _} | {"audio": _} | {"video": _}:
+            return [Media(next(key for key in ("image", "audio", "video") if key in part))]
         case {"inline_data": _} | {"inlineData": _} | {"file_data": _} | {"fileData": _}:
             return [Media("file")]
     if not SERVER_PARTS.isdisjoint(part):

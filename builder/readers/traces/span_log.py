@@ -1,9 +1,7 @@
 """Turns spans into conversations: each request repeats the history, so the last one is complete.
 
-Only requests become conversations: agent spans repeat the content of their requests, and tool spans
-repeat results that the next request sends back. Those spans supply only what requests lack: results
-of the last calls, an agent's tool definitions, and runs whose requests were not logged. Spans may
-come in any order, so repeated requests are matched by content.
+Spans of agents and tools supply only what requests lack: results of the last calls, definitions,
+and runs whose requests were not logged. Spans may come in any order.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from builder.conversation import (
     Context,
@@ -206,29 +205,6 @@ def read_spans(source: Source) -> Iterator[Event]:
         else:
             yield item
     yield from log.rest()
-
-
-def _span_reader(
-    dialect: str,
-    reason: str,
-    summary: str,
-    *,
-    evidence: tuple[Evidence, ...],
-    generic: bool = False,
-) -> Reader:
-    """Returns the reader for files whose most specific dialect is this one; a span is a record."""
-
-    def recognise(source: Source) -> str | None:
-        return reason if first_dialect(source) == dialect else None
-
-    return Reader(
-        name=dialect,
-        summary=summary,
-        evidence=evidence,
-        recognise=recognise,
-        read=read_spans,
-        generic=generic,
-    )
 
 
 def _reading_of(span: Span) -> SpanReading | None:
@@ -475,27 +451,50 @@ def _records(first: str, last: str) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-READERS = (
-    _span_reader(
+_FORMATS: tuple[tuple[str, str, str, tuple[Evidence, ...]], ...] = (
+    (
         MLFLOW,
         "spans of MLflow",
-        "MLflow traces (info, data.spans with mlflow.spanInputs and mlflow.spanOutputs): JSON "
-        "of both versions, artifacts, rows of search_traces",
-        evidence=("source",),
+        (
+            "MLflow traces (info, data.spans with mlflow.spanInputs and mlflow.spanOutputs): JSON "
+            "of both versions, artifacts, rows of search_traces"
+        ),
+        ("source",),
     ),
-    _span_reader(
+    (
         OPENINFERENCE,
         "spans of OpenInference",
-        "OpenInference spans (openinference.span.kind, llm.input_messages), as Arize Phoenix "
-        "and its instrumentations export them: OTLP, rows, nested or flat",
-        evidence=("documentation", "files"),
+        (
+            "OpenInference spans (openinference.span.kind, llm.input_messages), as Arize Phoenix "
+            "and its instrumentations export them: OTLP, rows, nested or flat"
+        ),
+        ("documentation", "files"),
     ),
-    _span_reader(
+    (
         OTEL,
         "spans with gen_ai attributes",
-        "OpenTelemetry GenAI spans and events (gen_ai.* attributes), OpenLLMetry's too: OTLP "
-        "JSON, dumps of the SDKs, lists and rows of spans",
-        evidence=("documentation", "files"),
-        generic=True,
+        (
+            "OpenTelemetry GenAI spans and events (gen_ai.* attributes), OpenLLMetry's too: OTLP "
+            "JSON, dumps of the SDKs, lists and rows of spans"
+        ),
+        ("documentation", "files"),
     ),
+)
+"""The dialect, the reason to claim a file whose most specific dialect it is, summary, evidence."""
+
+
+def _recognise(dialect: str, reason: str, source: Source) -> str | None:
+    return reason if first_dialect(source) == dialect else None
+
+
+READERS = tuple(
+    Reader(
+        name=name,
+        summary=summary,
+        evidence=evidence,
+        recognise=partial(_recognise, name, reason),
+        read=read_spans,
+        generic=name == OTEL,
+    )
+    for name, reason, summary, evidence in _FORMATS
 )

@@ -1,8 +1,6 @@
 """Reads OpenTelemetry spans and log records from every file format in which they are exported.
 
-These are OTLP JSON (a request for each line or file), dumps of the SDKs, lists of spans, rows of
-data frames, and bare attributes (docs/formats/otel-genai.md).
-A span is a record.
+A span is a record (docs/formats/otel-genai.md).
 """
 
 from __future__ import annotations
@@ -284,12 +282,10 @@ def _peeked(source: Source) -> Iterator[_Item]:
             yield from _items(value)
 
 
-_SPAN_KEYS = frozenset(
-    {
-        "attributes", "tags", "SpanAttributes", "span_kind", "events", "otel_events", "body",
-        "severityNumber", "severity_number", "gen_ai", "llm", "openinference",
-    }
-)  # fmt: skip
+_SPAN_KEYS = frozenset({
+    "attributes", "tags", "SpanAttributes", "span_kind", "events", "otel_events", "body",
+    "severityNumber", "severity_number", "gen_ai", "llm", "openinference",
+})  # fmt: skip
 """Keys of a span or log record whose values may identify an instrumentation."""
 
 
@@ -500,12 +496,10 @@ def _failed(value: dict[str, Json]) -> bool:
     return code == 2 or as_str(code).upper().endswith("ERROR")
 
 
-_KINDS = frozenset(
-    {
-        "LLM", "CHAIN", "AGENT", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL",
-        "EVALUATOR", "PROMPT", "UNKNOWN",
-    }
-)  # fmt: skip
+_KINDS = frozenset({
+    "LLM", "CHAIN", "AGENT", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL",
+    "EVALUATOR", "PROMPT", "UNKNOWN",
+})  # fmt: skip
 """Values of Phoenix's column `span_kind`; OpenTelemetry's column of that name has others."""
 
 

@@ -1,8 +1,6 @@
 """Sorts the steps of platform traces and turns their model calls into conversations.
 
-Source: docs/formats/langfuse.md, docs/formats/langsmith.md. Both platforms store a tree of steps. A
-step that calls a model has what its instrumentation saw: the whole request, or only its new
-messages.
+A step has what its instrumentation saw: the whole request, or only its new messages.
 """
 
 from __future__ import annotations

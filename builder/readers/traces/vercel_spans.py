@@ -1,8 +1,6 @@
 """Reads spans of the AI SDK's telemetry: one for each model call, inside one for the whole loop.
 
-Source: docs/formats/vercel-ai-otel.md. Spans such as `ai.generateText.doGenerate` contain the
-prompt that the provider received; `ai.generateText` repeats it; `ai.toolCall` is a tool run.
-Without a context manager, each span has a trace of its own.
+Without a context manager, each has a trace of its own (docs/formats/vercel-ai-otel.md).
 """
 
 from __future__ import annotations
