@@ -64,8 +64,7 @@ Search = Callable[[Sequence[str]], list[Found]]
 """One or more texts → what was found in each of them, usually hits."""
 REMEMBERED = 1 << 15
 """Maximum number of texts whose results are cached."""
-SHORT = 256
-"""Shorter texts are their own keys in the cache; of longer ones it has a digest."""
+SHORT = 256  # shorter texts are their own keys in the cache; of longer ones it has a digest
 
 
 def remembering(search: Search[Found]) -> Search[Found]:

@@ -152,7 +152,9 @@ class _Place:
 
 def find_named(text: str, start: int, end: int) -> Iterator[Hit]:
     """Yields the value of the name whose last part is at [start, end), if it is a secret."""
-    match = _NAMED.match(text, end)
+    same = slice(max(0, start - 1 - (end - start)), max(0, start - 1))
+    is_nested = text[start - 1 : start] in ("=", ":") and text[same] == text[start:end]
+    match = None if is_nested else _NAMED.match(text, end)  # token=token=…
     if match is None:
         return
     before = _PREFIX.search(text, max(0, start - 40), start)

@@ -37,7 +37,7 @@ _FILLER = re.compile(r"x{8}|X{8}|\*{8}|0{6}|EXAMPLE")
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{40}$")
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 _BEGIN = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_MARK = re.compile(r"-----(?P<edge>BEGIN|END)[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
 _KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{20,}")
 _ENCRYPTED = re.compile(
@@ -98,9 +98,11 @@ def _find_key(text: str, start: int, end: int) -> Iterator[Hit]:
     begin = _BEGIN.match(text, start)
     if begin is None:
         return
-    last = _KEY_END.search(text, begin.end(), begin.end() + MAX_PEM)
-    body = _KEY_BODY.match(text, begin.end(), begin.end() + MAX_PEM)
-    end = last.start() if last is not None else body.end() if body is not None else begin.end()
+    mark = _KEY_MARK.search(text, begin.end(), begin.end() + MAX_PEM)
+    last = mark if mark is not None and mark["edge"] == "END" else None
+    limit = mark.start() if mark is not None else begin.end() + MAX_PEM
+    body = _KEY_BODY.match(text, begin.end(), limit)
+    end = limit if last is not None else body.end() if body is not None else begin.end()
     size = sum(map(str.isalnum, text[begin.end() : end]))
     runs = sum(map(len, _KEY_RUN.findall(text, begin.end(), end)))
     if size >= 40 and 2 * runs >= size:
