@@ -47,9 +47,9 @@ def test_json_is_one_object_with_the_ledger(tmp_path, capsys):
     assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {"records", "conversations", "calls", "samples"} <= set(printed)
-    assert (printed["tokens"], printed["trained_turns"]) == (2404, 21)
+    assert (printed["tokens"], printed["trained_turns"]) == (2366, 20)
     lines = {line["name"]: (line["count"], line["whole"]) for line in printed["judgements"]}
-    assert lines == {"text": (9, 9), "inference": (9, 21), "context": (6, 21), "used": (9, 11)}
+    assert lines == {"text": (9, 9), "inference": (9, 20), "context": (6, 20), "used": (9, 11)}
     assert printed["advice"][0]["remedies"][0]["commands"][0].startswith("builder capture ")
     assert cli.main(["verify", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["proven"] == printed["samples"]
@@ -65,7 +65,7 @@ def test_build_names_the_option_that_would_keep_a_reject(tmp_path, capsys):
         f"      builder export {tmp_path}/out --to trl -o {tmp_path}/out-trl",
     ]
     assert "secret" not in out  # there are none
-    assert "9 of 21 trained turns match non-thinking inference" in out
+    assert "9 of 20 trained turns match non-thinking inference" in out
     assert "times the tokens" in out  # the price of `unit: turn`
 
 
