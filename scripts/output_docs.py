@@ -22,16 +22,16 @@ def keys_table(kind: type) -> Iterator[str]:
 
 
 def codes_table() -> Iterator[str]:
-    yield "| code | meaning | example | what to do |\n|---|---|---|---|\n"
+    yield "| code | meaning | what to do |\n|---|---|---|\n"
     for code, found in code_texts().items():
-        cells = (found.meaning, found.example, found.remedy)
+        remedy = "" if found.remedy.startswith("none") else found.remedy
+        cells = (found.meaning, remedy)
         yield f"| `{code}` | {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
 def words_table() -> Iterator[str]:
-    yield "| code | meaning |\n|---|---|\n"
     for code, words in code_words().items():
-        yield f"| `{code}` | {words} |\n"
+        yield f"- `{code}`: {words}\n"
 
 
 TABLES = {
