@@ -277,7 +277,7 @@ def test_a_build_uses_the_definitions_of_the_agent_and_marks_them(tmp_path):
 def test_agents_without_tools_in_their_logs_have_a_command(agent, model, command):
     assert agent in readers()
     assert definitions_command(agent, model) == (
-        f"builder capture --definitions -o {agent}.json -- {command}"
+        f"builder capture --definitions -o {agent}-definitions.json -- {command}"
     )
 
 
@@ -293,7 +293,7 @@ LOGS = {
 
 @pytest.mark.parametrize("agent", LOGS)
 def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp_path, agent):
-    command = f"builder capture --definitions -o {agent}.json -- {LOGS[agent]}"
+    command = f"builder capture --definitions -o {agent}-definitions.json -- {LOGS[agent]}"
     log = next((DATA / agent).glob("*.jsonl"))
 
     supplied = tmp_path / "definitions.json"
@@ -315,7 +315,9 @@ def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp
 
 
 def test_nothing_is_captured_for_a_log_with_its_tools(tmp_path):
-    log = ROOT / "tests" / "readers" / "pi" / "prompt-logged" / "input" / "session.jsonl"
+    logged = ROOT / "tests" / "readers" / "pi" / "prompt-logged" / "input" / "session.jsonl"
+    log = tmp_path / "session.jsonl"
+    log.write_text("".join(logged.read_text().splitlines(keepends=True)[:6]))
     built = run("build", log, "-o", tmp_path / "out")
     assert built.returncode == 0, built.stderr
     shown = run("inspect", log, "--full")

@@ -90,7 +90,6 @@ def test_each_key_in_advice_becomes_an_option():
         "`--preset a` (`--set normalize.reasoning=keep --set 'limits={max_tokens: 9}'`, `meta/`)"
     )
     assert with_options(text) == shown
-    assert option_for("normalize.a: b with train.c: d") == ("--set normalize.a=b --set train.c=d")
     assert option_for("--allow-eval") == "--allow-eval"
 
 
