@@ -350,7 +350,6 @@ def test_a_field_of_select_is_a_key_of_meta(built):
         "token_counts",
         "tokens_recorded",
         "tokens_difference",
-        "token_counts",
         "agent_version",
     }
     assert keys | sometimes | {TOOLS} == FIELDS
