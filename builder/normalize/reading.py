@@ -122,8 +122,7 @@ class _DraftReader:
                 self._results(message)
                 self._user(message)
             case "assistant":
-                follows = self.asked == len(self.blocks) - 1 and not self.results
-                if self.has_lost and follows and not self.blocks[-1].results:
+                if self.has_lost:  # it may answer the result of a lost call
                     self._end()
                 self._assistant(message)
             case role:

@@ -54,7 +54,7 @@ HIDDEN = {
     "claude-code/compaction-kept": (6,),  # the boundary names what was kept
     "claude-code/replaced-results": (5,),  # it has what was sent in place of a result
     "claude-code/requests": (9,),  # the answer's first block says that it ended
-    "claude-code/results": (2,),  # it has a call, of which only the result is left
+    "claude-code/results": (2, 3),  # it has a call of several
     "codex/cut-0.171": (9, 10),  # it says that the answer was cut, or that tokens are counted
     "codex/interleaved-0.36": (14,),  # it is the second call of an answer
     "codex/not-by-model": (7, 8),  # it says that the program wrote an answer

@@ -266,7 +266,8 @@ class _Reading:
         self.planned = self.planned or agent == "plan"
         steps = _steps(row.parts)
         for number, step in enumerate(steps, start=1):
-            fault = self._fault(row) if number == len(steps) else self._break(step)
+            fault = self._fault(row) if number == len(steps) else None
+            fault = fault or self._break(step, is_last=number == len(steps))
             parts, results = self._parts(row, step)
             turn = row.id if number == 1 else f"{row.id}/{number}"
             untrained = REPEAT if turn in self.targets else None
@@ -305,13 +306,16 @@ class _Reading:
             return "aborted" if name == "MessageAbortedError" else "request_failed"
         return "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
 
-    def _break(self, step: Sequence[dict[str, Json]]) -> str | None:
+    def _break(self, step: Sequence[dict[str, Json]], *, is_last: bool) -> str | None:
         """Returns the code for a step that has no end, though the session's steps have one.
 
-        The stream broke off, and the program asked again within the message.
+        The stream broke off, and the program asked again. The last step of a message, which may
+        have its end in the message, then has a call that was interrupted.
         """
         has_end = any(part.get("type") == "step-finish" for part in step)
-        return "request_failed" if self.ends and not has_end else None
+        states = [as_dict(as_dict(part.get("state")).get("metadata")) for part in step]
+        is_broken = not is_last or any(state.get("interrupted") is True for state in states)
+        return "request_failed" if self.ends and not has_end and is_broken else None
 
     def _parts(
         self, row: _StoreRow, items: Sequence[dict[str, Json]]

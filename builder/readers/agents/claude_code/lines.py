@@ -567,9 +567,10 @@ def _beside_holes(
             lacks_call.discard(line.group)
             asked.update(name_or_none(block.get("id")) for block in line.blocks)
         above[line.group] = (line if line.is_answer else answer, line)
+    continued = {line.parent for line in nodes.values()}
     answers = {line.at: line for line in nodes.values() if line.is_answer}
-    ahead = (answers.get(at - 1) for at in lost)
-    ends |= {line.uuid for line in ahead if line is not None and not _has_ended(line)}
+    ahead = [answers[at - 1] for at in lost if at - 1 in answers]
+    ends |= {one.uuid for one in ahead if one.uuid not in continued and not _has_ended(one)}
     return ends, begins
 
 
