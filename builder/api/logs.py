@@ -311,7 +311,7 @@ def merge_datasets(
     workers: int = 1,
     on_progress: OnProgress = ignore,
 ) -> BuildResult:
-    """Combines built folders into one (docs/merge.md), without reading logs again.
+    """Combines built folders into one (docs/select.md), without reading logs again.
 
     Raises UsageError if a folder was not made by build, if their options differ, or if `out` cannot
     be written.

@@ -73,7 +73,7 @@ def build(
         Preset | None,
         typer.Option(
             metavar=options.choices(Preset),
-            help="Start from options for a purpose (docs/presets.md); -c and --set override them.",
+            help="Start from options for a purpose (docs/choose.md); -c and --set override them.",
         ),
     ] = None,
     settings: options.Settings = None,

@@ -88,6 +88,6 @@ ChatTemplate = Annotated[
     typer.Option(
         "--chat-template",
         metavar="FILE|SHA256",
-        help="Another chat template than the tokenizer's (docs/templates.md).",
+        help="Another chat template than the tokenizer's (docs/choose.md).",
     ),
 ]

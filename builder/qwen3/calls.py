@@ -3,7 +3,7 @@
 JSON is that of Qwen3. Qwen3-Coder and Qwen3.5 and later write `<tool_call>`, `<function=NAME>`, and
 for each argument `<parameter=KEY>`, the value and `</parameter>`, each on a line of its own. A text
 value is written as it is, so its type is not in the text: a server's parser takes it from the
-tool's schema. `loss` states which calls no such parser is certain to give back; docs/templates.md
+tool's schema. `loss` states which calls no such parser is certain to give back; docs/choose.md
 has the rules. Constants: the chat template and tokenizer of Qwen/Qwen3-8B, in builder/qwen3/assets.
 """
 

@@ -89,7 +89,7 @@ def model_named(name: str) -> Model:
     parts = [part for one in known for part in (one, one.rpartition("/")[2])]
     raise UsageError(
         f"--for {name!r}: no model with a known chat template{nearest(name, parts)}; for any other"
-        " one, --tokenizer takes the folder or the Hub id of its tokenizer (docs/templates.md)"
+        " one, --tokenizer takes the folder or the Hub id of its tokenizer (docs/choose.md)"
     )
 
 

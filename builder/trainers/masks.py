@@ -2,7 +2,7 @@
 
 The intended tokens are the spans of `builder.qwen3.render`: the model's own text, through
 `<|im_end|>`. Each trainer's rules are in its own module. They follow the sources of the versions in
-docs/masks.md; TRL's run in the conformance tests. A trainer may render a text other than that of
+docs/parity.md; TRL's run in the conformance tests. A trainer may render a text other than that of
 the tokenizer's template, and may cut or refuse samples longer than its default.
 """
 

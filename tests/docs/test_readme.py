@@ -46,7 +46,7 @@ def test_the_first_screen_has_what_a_newcomer_needs():
 
 
 def test_every_model_of_the_first_table_is_described():
-    page = (ROOT / "docs" / "templates.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
     table = TEXT.partition("| model | calls |")[2].partition("\n\n")[0]
     named = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:-1]]
     models = [name.strip() for line in named for name in re.split(r",| and ", line)]

@@ -243,7 +243,8 @@ def test_only_the_sample_that_is_too_long_is_left_out(tmp_path):
 
 def test_the_examples_in_the_documentation_are_renderings(verifier):
     page = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")
-    visible = dict(re.findall(r"<!-- (.+?) -->\n```text\n(.*?)```\n", page, re.DOTALL))
+    kinds = "(?:rendering|prompt): [a-z-]+"
+    visible = dict(re.findall(rf"<!-- ({kinds}) -->\n```text\n(.*?)```\n", page, re.DOTALL))
     call = '<tool_call>\n{"name": "wc", "arguments": {"path": "notes.txt"}}\n</tool_call>'
     messages = [
         {"role": "user", "content": "How long is notes.txt?"},

@@ -318,6 +318,6 @@ def test_masks_are_compared_without_verifying_again(tmp_path, monkeypatch):
 
 
 def test_the_documentation_lists_every_trainer():
-    page = ROOT.joinpath("docs", "masks.md").read_text(encoding="utf-8")
+    page = ROOT.joinpath("docs", "parity.md").read_text(encoding="utf-8")
     for name in MASKS:
         assert f"| `{name}` |" in page

@@ -1,10 +1,10 @@
-"""The blocks of docs/differences.md: the tests compare them with actual results."""
+"""The blocks of docs/parity.md: the tests compare them with actual results."""
 
 import re
 
 from support.places import ROOT
 
-PAGE = ROOT / "docs" / "differences.md"
+PAGE = ROOT / "docs" / "parity.md"
 
 
 def blocks(kind):

@@ -296,7 +296,7 @@ class XGrammar:
 def _difference(meant, known):
     """Returns what its grammar for XML calls is known to refuse of these, or None.
 
-    docs/differences.md says why the template's text is right.
+    docs/parity.md says why the template's text is right.
     """
     for name, arguments in meant:
         if not isinstance(arguments, dict) or not arguments:
