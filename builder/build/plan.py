@@ -323,7 +323,8 @@ def plan(
     limit, lengths = config.limits.max_record_mb << 20, config.limits.lengths
     for number, item in enumerate(config.inputs):
         folder = item.path.located.absolute()
-        if out is not None and folder in out.absolute().parents and folder.is_dir():
+        within = out is not None and folder in out.absolute().parents and folder.is_dir()
+        if item.path.written and within:
             raise UsageError(
                 f"output {str(out)!r}: is inside the input {item.path.written!r}, which the next"
                 " build would read: name a folder outside it"
