@@ -34,7 +34,7 @@ def report(
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
     if not out.absolute().parent.is_dir():
-        raise UsageError(f"-o {str(out)!r}: no such folder")
+        raise UsageError(f"output {str(out)!r}: no such folder")
     say_tokenizer(dataset, tokenizer, None, output)
     report_dataset(dataset, out, tokenizer=tokenizer, workers=default_workers())
     is_empty = next(dataset_rows(dataset), None) is None
