@@ -18,6 +18,7 @@ from builder.conversation import Json, Text
 from builder.problem import UsageError
 from builder.readers.api.captures import APIS
 from builder.readers.toolkit.comparison import without_billing
+from builder.text import map_strings
 
 _SECONDS = 300
 """After so long the agent is stopped; what it has sent is kept."""
@@ -52,8 +53,9 @@ _SETTINGS = {
 def capture_definitions(command: Sequence[str], *, seconds: float = _SECONDS) -> SentDefinitions:
     """Runs the command against a scripted provider; returns what it sent.
 
-    Of several requests, that with the most tools counts. The command runs in an empty home folder.
-    Raises UsageError if it sent no request with a system prompt or tools.
+    Of several requests, that with the most tools counts. The command runs in an empty home folder,
+    in whose place the user's own stands in what was sent. Raises UsageError if it sent no request
+    with a system prompt or tools.
     """
     taken: list[tuple[str, dict[str, Any], Mapping[str, str]]] = []
     with tempfile.TemporaryDirectory(prefix="builder-definitions-") as scratch:
@@ -61,6 +63,12 @@ def capture_definitions(command: Sequence[str], *, seconds: float = _SECONDS) ->
         definitions = [_definitions(*one) for one in taken]
         best = max(definitions, key=lambda one: (len(one[1]), len(one[0])), default=("", (), None))
         system, tools, named = best
+        home = str(Path(scratch) / "home")
+
+        def own(text: str) -> str:
+            return text.replace(home, str(Path.home()))
+
+        system, tools = own(system), tuple(map_strings(tool, own) for tool in tools)
         if not system and not tools:
             detail = (
                 "no request" if not taken else "only requests without a system prompt and tools"

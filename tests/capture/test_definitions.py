@@ -10,6 +10,7 @@ from aiohttp import ClientSession
 from support.places import DATA, ROOT
 from support.runs.commands import run
 
+import builder
 from builder import cli
 from builder.capture.agents import adapt, agent_in
 from builder.capture.job import serve
@@ -334,3 +335,16 @@ def test_a_file_that_no_capture_made_is_kept(tmp_path, capsys):
     assert cli.main(command) == 2
     assert "exists, and no capture made it" in capsys.readouterr().err
     assert own.read_text() == '{"model": "anthropic/claude"}'
+
+
+def test_the_folder_of_the_capture_is_not_in_the_prompt(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    agent = (
+        "import json, os, urllib.request as u; home = os.environ['HOME'];"
+        "body = {'model': 'm', 'max_tokens': 9, 'messages': [{'role': 'user', 'content': 'hi'}],"
+        " 'system': f'Temporary files: {home}/.agent/tmp'};"
+        "u.urlopen(u.Request(os.environ['ANTHROPIC_BASE_URL'] + '/v1/messages',"
+        " json.dumps(body).encode(), {'content-type': 'application/json'}))"
+    )
+    sent = builder.capture_definitions([sys.executable, "-c", agent])
+    assert sent.system == f"Temporary files: {tmp_path}/.agent/tmp"
