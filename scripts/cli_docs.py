@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -53,10 +54,26 @@ def row(name: str, kind: Any, info: Any, default: Any) -> str:
     return f"| {names} | {values(kind, info)} | {plain} | {info.help}{repeated} |\n"
 
 
-def section(command: Any) -> str:
+def shared_rows() -> list[str]:
+    """Returns the rows of options that are the same in three commands or more, each option once."""
+    found = (parameters(function_of(command)) for command in COMMANDS)
+    counts = Counter(
+        row(*item) for listed in found for item in listed if isinstance(item[2], OptionInfo)
+    )
+    by_option = {
+        label_of(item): item for item, commands in reversed(counts.most_common()) if commands > 2
+    }
+    return [item for item in counts if item == by_option.get(label_of(item))]
+
+
+def label_of(item: str) -> str:
+    return item.split(" | ", maxsplit=1)[0].removeprefix("| ")
+
+
+def section(command: Any, shared: list[str]) -> str:
     found = list(parameters(command))
     arguments = [item for item in found if isinstance(item[2], ArgumentInfo)]
-    options = [item for item in found if isinstance(item[2], OptionInfo)]
+    rows = [row(*item) for item in found if isinstance(item[2], OptionInfo)]
     labels = [info.metavar or name.upper() for name, _, info, _ in arguments]
     usage = " ".join(["builder", command.__name__, *labels, "[OPTIONS]"])
     lines = [f"\n## builder {command.__name__}\n\n{inspect.getdoc(command)}\n\n    {usage}\n\n"]
@@ -64,15 +81,24 @@ def section(command: Any) -> str:
         f"- `{label}`: {info.help}\n"
         for label, (_, _, info, _) in zip(labels, arguments, strict=True)
     ]
-    lines.append("\n| option | value | default | |\n|---|---|---|---|\n")
-    lines += [row(*item) for item in options]
+    own = [item for item in rows if item not in shared]
+    if own:
+        lines += ["\n| option | value | default | |\n|---|---|---|---|\n", *own]
+    common = [label_of(item) for item in rows if item in shared]
+    if common:
+        lines.append(f"\nAlso {', '.join(common)}.\n")
     lines.append("\nExamples:\n\n")
     lines += [f"    # {purpose}\n    {line}\n" for line, purpose in EXAMPLES[command.__name__]]
     return "".join(lines)
 
 
 def page() -> str:
-    return HEAD + "".join(map(section, map(function_of, COMMANDS)))
+    shared = shared_rows()
+    several = (
+        "\nOptions of several commands:\n\n| option | value | default | |\n|---|---|---|---|\n"
+    )
+    sections = [section(function_of(command), shared) for command in COMMANDS]
+    return HEAD + several + "".join(shared) + "".join(sections)
 
 
 def main() -> None:
