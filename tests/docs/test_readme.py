@@ -74,7 +74,8 @@ def test_the_numbers_are_no_larger_than_what_there_is():
 
 def test_the_checks_are_codes_of_verify():
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
-    listed = page.partition("## What is checked\n")[2].partition("\n## ")[0].replace("`tool_calls` and role `tool`", "")
+    listed = page.partition("## What is checked\n")[2].partition("\n## ")[0]
+    listed = listed.replace("`tool_calls` and role `tool`", "")
     names = re.findall(r"`([a-z]+)`", listed)
     assert len(names) == 9
     assert set(names) - {"spec"} <= set(code_texts())  # a finding of `spec` is a bug of ours
