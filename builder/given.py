@@ -343,7 +343,6 @@ def given_config(
 
 
 def _file(path: str | os.PathLike[str], name: str) -> Path:
-    """Returns the path of a YAML file. Raises UsageError if it is the text of one."""
     written = os.fspath(path)
     if "\n" in written:
         raise UsageError(f"{name}: is YAML, not a path: pass it as a dict, or write it to a file")

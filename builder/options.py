@@ -188,7 +188,6 @@ def _expected(hint: Any, minimum: int = 1) -> str:
 
 
 def _hint(hint: Any, value: object) -> str:
-    """Returns the nearest choice, where there is one."""
     if get_origin(hint) is not Literal or not isinstance(value, str):
         return ""
     hint_text = nearest(value, get_args(hint))
