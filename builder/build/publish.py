@@ -237,7 +237,7 @@ def publish(
             built = write(changed, run.work)
             folder = built.writer.folder
             built.reasons = [] if built.ledger.samples else why_nothing(built, config, folder)
-            if not _is_publishable(built, run.out):
+            if not (built.ledger.samples or (built.ledger.found and not _has_dataset(run.out))):
                 return replace(built, is_in_place=False), False
             about = _about(built, run)
             audited = loaded = None
@@ -352,10 +352,6 @@ def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
         template_options=dict(target.options),
         missing=target.missing,
     )
-
-
-def _is_publishable(built: BuildResult, out: Path) -> bool:
-    return bool(built.ledger.samples or (built.ledger.found and not _has_dataset(out)))
 
 
 def _style(tokenizer: str) -> Style:
