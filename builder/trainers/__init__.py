@@ -12,8 +12,7 @@ from builder.trainers.nemo_rl import NEMO_RL
 from builder.trainers.openrlhf import OPENRLHF
 from builder.trainers.record import LONG as LONG
 from builder.trainers.record import RENDERED, ExportFiles, Facts, Trainer, training_split
-from builder.trainers.trl import TRL
-from builder.trainers.unsloth import UNSLOTH
+from builder.trainers.trl import TRL, UNSLOTH
 from builder.trainers.verl import VERL
 
 TRAINERS: dict[str, Trainer] = {
