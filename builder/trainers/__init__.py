@@ -8,12 +8,10 @@ from builder.trainers.axolotl import AXOLOTL
 from builder.trainers.llama_factory import LLAMA_FACTORY
 from builder.trainers.masks import MaskRule
 from builder.trainers.ms_swift import MS_SWIFT
-from builder.trainers.nemo_rl import NEMO_RL
-from builder.trainers.openrlhf import OPENRLHF
 from builder.trainers.record import LONG as LONG
 from builder.trainers.record import RENDERED, ExportFiles, Facts, Trainer, training_split
+from builder.trainers.reinforcement import NEMO_RL, OPENRLHF, VERL
 from builder.trainers.trl import TRL, UNSLOTH
-from builder.trainers.verl import VERL
 
 TRAINERS: dict[str, Trainer] = {
     item.name: item
