@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from builder.export.outcome import Exported
     from builder.normalize.normalise import Normalised
     from builder.output.manifest import Manifest
+    from builder.push.hub import Retries
     from builder.push.job import PushOptions, PushReport
-    from builder.push.retry import Retries
     from builder.report.compare import DatasetDifference
     from builder.sample import Dialogue, Sample
     from builder.verify.options import VerifyOptions
@@ -292,8 +292,8 @@ def push_dataset(
 
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
+    from builder.push.hub import Retries
     from builder.push.job import PushOptions, PushReport, push
-    from builder.push.retry import Retries
     from builder.sources.store import hub_name
 
     name = hub_name(repo_id)

@@ -16,8 +16,7 @@ from builder.dataset.rows import json_objects, plain_row
 from builder.parallel.host import quiet_datasets
 from builder.push import hub
 from builder.push.files import PushFile
-from builder.push.hub import Place
-from builder.push.retry import is_network_fault
+from builder.push.hub import Place, is_network_fault
 from builder.push.upload import compare
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample

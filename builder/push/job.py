@@ -25,8 +25,7 @@ from builder.push.gates import (
     overrule,
     refusals,
 )
-from builder.push.hub import MAIN, HubRepository, Place
-from builder.push.retry import PushFault, Retries, with_retries
+from builder.push.hub import MAIN, HubRepository, Place, PushFault, Retries, with_retries
 from builder.push.upload import KEPT, Changes, Uploaded, compare, upload
 from builder.qwen3.reference import EMBEDDED
 from builder.verify.verifier import verifier_for

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 from builder.output.manifest import MANIFEST
 from builder.push import hub
 from builder.push.files import CARD, PushFile
-from builder.push.hub import MAIN, HubRepository, Place, RemoteFile
-from builder.push.retry import PushFault, Retries, with_retries
+from builder.push.hub import (
+    MAIN,
+    HubRepository,
+    Place,
+    PushFault,
+    RemoteFile,
+    Retries,
+    with_retries,
+)
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -16,8 +16,7 @@ from support.places import ROOT
 from builder.credentials import hide
 from builder.push import upload
 from builder.push.files import as_published, listed_files, read_manifest
-from builder.push.hub import Place, repository_at
-from builder.push.retry import ATTEMPTS, WAITS, PushFault, Retries, with_retries
+from builder.push.hub import ATTEMPTS, WAITS, Place, PushFault, Retries, repository_at, with_retries
 
 
 def outcomes(path):
