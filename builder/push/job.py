@@ -15,7 +15,6 @@ from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
 from builder.problem import OptionError, UsageError, nearest
 from builder.push import hub
-from builder.push.arrival import Arrival, read_back
 from builder.push.files import Overruled, PushFile, as_published, listed_files, read_manifest
 from builder.push.gates import (
     BLOCKING,
@@ -26,7 +25,7 @@ from builder.push.gates import (
     refusals,
 )
 from builder.push.hub import MAIN, HubRepository, Place, PushFault, Retries, with_retries
-from builder.push.upload import KEPT, Changes, Uploaded, compare, upload
+from builder.push.upload import KEPT, Arrival, Changes, Uploaded, compare, read_back, upload
 from builder.qwen3.reference import EMBEDDED
 from builder.verify.verifier import verifier_for
 

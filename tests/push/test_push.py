@@ -180,9 +180,9 @@ def test_only_the_last_part_of_local_paths_is_published(path, published):
 @pytest.fixture(params=[1 << 31, 1])
 def limit(request, hub):
     """Returns maximum size of datasets whose rows are all read back: any, or none."""
-    hub.set("builder.push.arrival", "LOADED_BYTES", request.param)
+    hub.set("builder.push.upload", "LOADED_BYTES", request.param)
     yield request.param
-    hub.set("builder.push.arrival", "LOADED_BYTES", 2 << 30)
+    hub.set("builder.push.upload", "LOADED_BYTES", 2 << 30)
 
 
 def test_rows_that_differ_when_read_back_are_reported(hub, push, out, limit):
