@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from builder.codes import explain, meaning
 from builder.conversation import Json
 from builder.dataset.rows import CONVERSATION, DatasetRow
-from builder.export.preference import PreferencePair
-from builder.export.variants import ExportItem
+from builder.export.variants import ExportItem, PreferencePair
 from builder.normalize.remedies import with_options
 from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.templates import Style, Thoughts

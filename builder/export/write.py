@@ -25,8 +25,7 @@ from builder.export.outcome import (
     fits,
     left_out_line,
 )
-from builder.export.preference import PreferencePairs
-from builder.export.variants import VARIANTS, BorderFault, ExportItem, Row, Variant
+from builder.export.variants import VARIANTS, BorderFault, ExportItem, PreferencePairs, Row, Variant
 from builder.finding import CheckFinding
 from builder.jsonio import dumps, loads
 from builder.output.folder import folder_aside, put_in_place
