@@ -13,7 +13,7 @@ from support.places import DATA, ROOT
 from support.runs.builds import build, lines
 
 from builder import cli, export_dataset
-from builder.export import atif, loading, write
+from builder.export import atif, write
 from builder.export.variants import IGNORED, VARIANTS, BorderFault, labels
 
 RESERVED = {"images", "labels", "prompt", "completion", "system", "chat_template_kwargs"}
@@ -242,12 +242,12 @@ def test_a_split_that_loads_as_timestamps_costs_only_itself(tmp_path):
 
 @pytest.mark.parametrize("bad", [{"2"}, {"1", "4"}])
 def test_a_row_with_which_the_loader_fails_costs_only_its_sample(tmp_path, monkeypatch, bad):
-    real = loading.load
+    real = write.load
 
     def fails(root, written, variant, target):
         texts = "".join(path.read_text() for path in (root / "data").iterdir())
         if all(f"bad {number}" in texts for number in bad):
-            return loading.Loaded(failure="it cannot be loaded: planted")
+            return write.Loaded(failure="it cannot be loaded: planted")
         return real(root, written, variant, target)
 
     monkeypatch.setattr(write, "load", fails)
@@ -258,7 +258,7 @@ def test_a_row_with_which_the_loader_fails_costs_only_its_sample(tmp_path, monke
 
 
 def test_a_loader_that_fails_with_every_row_puts_nothing_in_place(tmp_path, monkeypatch):
-    failure = loading.Loaded(failure="it cannot be loaded: planted")
+    failure = write.Loaded(failure="it cannot be loaded: planted")
     monkeypatch.setattr(write, "load", lambda *_: failure)
     found = export_dataset(rows_of("a", "b", "c"), "messages", tmp_path / "out")
     assert found.problems == [failure.failure]
