@@ -28,7 +28,6 @@ from builder.qwen3.templates import SPECIFIED, Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.trainers import TRAINERS
-from builder.trainers.masks import as_messages
 from builder.trainers.record import Targets, Trainer
 from builder.verify.verifier import Verdict, Verifier
 
@@ -121,8 +120,6 @@ def _prompt(text: str, header: str) -> str:
     return text[: text.rindex(header) + len(header)]
 
 
-# Computes labels for token ids, so that exactly the tokens of `meta.spans` are trained.
-
 IGNORED = -100
 """The label that the loss functions of all trainers ignore."""
 
@@ -189,7 +186,7 @@ class ExportItem:
 
     def messages(self, sample: Sample) -> list[Row]:
         """Returns the messages of `sample`, another form of the item's sample, with weights."""
-        messages = as_messages(sample)
+        messages = sample.rows
         self.weigh(messages)
         return messages
 
@@ -352,7 +349,7 @@ def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]
 
 def _completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
     for sample, text, _ in _turns(item, target):
-        messages = as_messages(sample)
+        messages = sample.rows
         row = {"prompt": messages[:-1], "completion": messages[-1:], "tools": list(sample.tools)}
         yield row, text
 
@@ -451,7 +448,7 @@ def _tokens_text(row: Row, target: Target) -> str:
 
 def _preferences(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     for pair in item.pairs:
-        chosen, rejected = as_messages(pair.chosen), as_messages(pair.rejected)
+        chosen, rejected = pair.chosen.rows, pair.rejected.rows
         row = {
             "prompt": chosen[:-1],
             "chosen": chosen[-1:],

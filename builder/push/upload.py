@@ -1,4 +1,4 @@
-"""Uploads the files that differ on the Hub; compares before every attempt and at the end."""
+"""Uploads the files that differ, comparing before every attempt, and reads the dataset back."""
 
 from __future__ import annotations
 

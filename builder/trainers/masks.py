@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from builder.conversation import Json
 from builder.qwen3.render import Spans, tools_block
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -86,11 +85,6 @@ class MaskRule:
     limit: int | None = None
     cut: Cut | None = keep_start
     across: bool = False
-
-
-def as_messages(sample: Sample) -> list[dict[str, Json]]:
-    """Returns the messages as the template accepts them."""
-    return sample.rows
 
 
 def render_turns(

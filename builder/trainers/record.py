@@ -171,10 +171,6 @@ _Difference = Callable[[str, Facts], str]
 """Maps (variant, facts) to how the trained tokens differ from `meta.spans`, or ""."""
 
 
-def _drops_none(_: Facts) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Trainer:
     """The facts about a trainer.
@@ -205,7 +201,7 @@ class Trainer:
     difference: _Difference
     command: str = ""
     pairs_command: str = ""
-    drops: Callable[[Facts], str] = _drops_none
+    drops: Callable[[Facts], str] = lambda _: ""
     default_length: int | None = None
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
     wider: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""verl (0.9.1)."""
+"""The trainers of reinforcement-learning libraries: NeMo-RL, OpenRLHF (0.11.2), verl (0.9.1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers.masks import Mask, MaskRefusal, MaskRule, as_messages, merged
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, merged
 from builder.trainers.record import (
     LEARNING_RATE,
     LORA_ALPHA,
@@ -17,10 +17,10 @@ from builder.trainers.record import (
     split_of,
 )
 
-# NeMo-RL: options according to its documentation.
+# NeMo-RL: options according to its documentation; its mask was not run.
 
 
-def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
+def _configure_nemo_rl(export: ExportFiles, facts: Facts) -> dict[str, str]:
     tools = "" if export.variant == "tools-in-system" else "    tool_key: tools\n"
     evaluated = ""
     if export.evaluation is not None:
@@ -44,22 +44,20 @@ data:
     }
 
 
-def _difference(variant: str, facts: Facts) -> str:
-    if facts.hybrid:
-        return "its masks do not fit a template that renders prefixes differently (not run)"
-    return "its mask was taken from its documentation, not run"
-
-
 NEMO_RL = Trainer(
     name="nemo-rl",
     title="NeMo-RL",
     variants={"messages": "every", "tools-in-system": "every", "openai": "every"},
-    configure=_configure,
-    difference=_difference,
+    configure=_configure_nemo_rl,
+    difference=lambda _, facts: (
+        "its masks do not fit a template that renders prefixes differently (not run)"
+        if facts.hybrid
+        else "its mask was taken from its documentation, not run"
+    ),
 )
 
 
-# OpenRLHF (0.11.2).
+# OpenRLHF
 
 
 def _configure_openrlhf(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -99,11 +97,10 @@ _LENGTH = 2048
 
 def _last_turn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
     """Covers the last turn, without definitions; refuses a prompt that leaves no room for it."""
-    messages = as_messages(sample)
-    prompt = target.render(messages[:-1], None, add_generation_prompt=True)
+    prompt = target.render(sample.rows[:-1], None, add_generation_prompt=True)
     if len(target.offsets(prompt)) >= _LENGTH - 2:
         return MaskRefusal(f"a prompt of {_LENGTH - 2} tokens or more")
-    whole = prompt + target.render(messages, None)[len(prompt) :].rstrip("\n")
+    whole = prompt + target.render(sample.rows, None)[len(prompt) :].rstrip("\n")
     return Mask(whole, ((len(prompt), len(whole)),))
 
 
@@ -115,7 +112,7 @@ def _multiturn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
     last = _last_turn(sample, text, target)
     if isinstance(last, MaskRefusal):
         return last
-    messages = as_messages(sample)
+    messages = sample.rows
     offsets = target.offsets(last.text)
     spans = []
     for at, message in enumerate(messages):
@@ -149,6 +146,9 @@ OPENRLHF = Trainer(
 )
 
 
+# verl
+
+
 def _configure_verl(export: ExportFiles, facts: Facts) -> dict[str, str]:
     evaluated = export.evaluation if export.evaluation is not None else "null"
     return {
@@ -166,12 +166,7 @@ torchrun -m verl.trainer.sft_trainer model.path={facts.model} \\
     }
 
 
-def _difference_verl(variant: str, facts: Facts) -> str:
-    block = "the last turn has no empty think block; " if facts.hybrid else ""
-    return f"{block}the newline after each turn is trained too"
-
-
-def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
+def _message_by_message(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
     """Renders each message separately; the pieces must add up to the whole rendering.
 
     The first tokens of each answer are untrained: as many as a generation prompt has, whichever
@@ -182,7 +177,7 @@ def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
     default = target.style.default_system
     lead = f"<|im_start|>system\n{default}<|im_end|>\n" if default is not None else ""
     prompt = len(target.offsets(target.generation_prompts["thinking"]))
-    for at, message in enumerate(as_messages(sample)):
+    for at, message in enumerate(sample.rows):
         piece = target.render([message], sample.tools if at == 0 else None)
         if at and message["role"] != "system":
             piece = piece.removeprefix(lead)
@@ -196,18 +191,21 @@ def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
     return Mask(whole, tuple(spans))
 
 
-_LENGTH_verl = 1024
-
 VERL = Trainer(
     name="verl",
     title="verl",
     variants={"verl": "every"},
     configure=_configure_verl,
-    difference=_difference_verl,
+    difference=lambda _, facts: (
+        ("the last turn has no empty think block; " if facts.hybrid else "")
+        + "the newline after each turn is trained too"
+    ),
     command="sh configs/verl.sh",
-    default_length=_LENGTH_verl,
+    default_length=1024,
     wider=frozenset({"verl"}),
     masks={
-        "verl": MaskRule("assistant messages, each rendered alone", _mask, _LENGTH_verl, cut=None)
+        "verl": MaskRule(
+            "assistant messages, each rendered alone", _message_by_message, 1024, cut=None
+        )
     },
 )

@@ -1,4 +1,4 @@
-"""TRL's SFTTrainer (1.16.0)."""
+"""TRL's SFTTrainer (1.16.0), and Unsloth (2026.10.9), which runs it."""
 
 from __future__ import annotations
 
@@ -78,10 +78,6 @@ def _difference(variant: str, facts: Facts) -> str:
     return "the newline after each turn is trained too"
 
 
-def _everything(sample: Sample, text: str, target: Target) -> Mask:
-    return Mask(text, ((0, len(text)),))
-
-
 _KNOWN_TEMPLATES = (
     "Qwen3 original (2025-04)",  # renders like the revised text, which TRL knows
     "Qwen3",
@@ -131,7 +127,7 @@ TRL = Trainer(
     default_length=_LENGTH,
     wider=frozenset({"messages", "messages-str", "tools-in-system", "openai"}),
     masks={
-        "trl": MaskRule("every token", _everything, _LENGTH),
+        "trl": MaskRule("every token", lambda _, text, __: Mask(text, ((0, len(text)),)), _LENGTH),
         "trl-assistant-only": MaskRule(
             "assistant_only_loss=True: assistant turns of its training template"
             " (it knows the revised Qwen3 text and refuses the original)",
