@@ -18,12 +18,12 @@ from builder.card.result import MAX_REJECTS, BuildResult, nothing_in, review_app
 from builder.cli import options
 from builder.cli.accounting import print_ledger, print_rejects
 from builder.cli.command import Output, command
-from builder.cli.progress import BuildProgress
 from builder.cli.terminal import (
     BAD,
     BOLD,
     DIM,
     GOOD,
+    BuildProgress,
     escaped,
     painted,
     print_json,

@@ -12,8 +12,7 @@ from builder.api import merge_datasets
 from builder.cli import options
 from builder.cli.build import summarise
 from builder.cli.command import Output, command
-from builder.cli.progress import BuildProgress
-from builder.cli.terminal import print_wrapped
+from builder.cli.terminal import BuildProgress, print_wrapped
 from builder.config import load_config
 from builder.output.manifest import Manifest
 from builder.parallel.host import interrupt_on_sigterm

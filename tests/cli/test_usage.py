@@ -16,9 +16,8 @@ from builder import cli
 from builder.api import Progress
 from builder.cli.app import COMMANDS, others
 from builder.cli.examples import EXAMPLES
-from builder.cli.progress import BuildProgress, RecentRate, remaining
 from builder.cli.run import commands
-from builder.cli.terminal import aligned
+from builder.cli.terminal import BuildProgress, RecentRate, aligned, remaining
 from builder.select.conditions import FIELDS, TOOLS
 from builder.text import counted
 
