@@ -237,7 +237,7 @@ def build_dataset(
     """
     from builder.build.job import build
     from builder.config import override
-    from builder.output.remote import RemoteOutput
+    from builder.output.folder import RemoteOutput
     from builder.sources.store import is_url, local_path
 
     place = local_path(os.fspath(out))

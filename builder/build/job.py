@@ -36,9 +36,8 @@ from builder.normalize.normalise import normalise
 from builder.normalize.options import LengthOptions
 from builder.normalize.tool_use import ToolUse
 from builder.normalize.units import examples
-from builder.output.folder import output_folder
+from builder.output.folder import RemoteOutput, output_folder
 from builder.output.manifest import InputEntry, LogEntry, Manifest
-from builder.output.remote import RemoteOutput
 from builder.parallel.pool import OpenPool, SharedPool
 from builder.problem import UsageError
 from builder.qwen3.flat import flat_turn

@@ -37,8 +37,8 @@ from builder.dataset.meta import EQUAL
 from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import option_for, with_options
 from builder.options import Preset
+from builder.output.folder import RemoteOutput
 from builder.output.manifest import MANIFEST, Manifest
-from builder.output.remote import RemoteOutput
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import UserPath

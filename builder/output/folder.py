@@ -9,16 +9,20 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
+from builder.distribution import DISTRIBUTION
 from builder.jsonio import dumps, loads
 from builder.output.manifest import MANIFEST, FileEntry, Manifest
-from builder.paths import file_inside
+from builder.paths import expand_home, file_inside
 from builder.problem import UsageError
+from builder.sources.store import connect, faults
 
 # Writes samples as Parquet, with the same rows as the JSONL files.
 
@@ -378,3 +382,87 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
+
+
+# Writes an output folder to an object store through fsspec.
+
+MARK = "made-by-builder"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOutput:
+    """The folder at `url`; `shares`: workers on other machines store their results there too."""
+
+    url: str
+    shares: bool = False
+
+    @property
+    def local_folder(self) -> Path:
+        """Returns the local folder in which the dataset is made.
+
+        Raises UsageError if there is no home folder.
+        """
+        cache = expand_home(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+        if cache.parts[:1] == ("~",):
+            raise UsageError(f"output {self.url!r}: no home folder for a cache: set XDG_CACHE_HOME")
+        name = hashlib.sha256(self.url.rstrip("/").encode()).hexdigest()[:16]
+        return cache / DISTRIBUTION / name
+
+    @property
+    def store(self) -> str | None:
+        """Returns the address at which workers store their results."""
+        return self._at(STATE) if self.shares else None
+
+    def check(self) -> None:
+        """Raises UsageError if the folder cannot be written or was not made by this program."""
+        with faults(self.url, "written"):
+            system, path = connect(self.url)
+            system.invalidate_cache()
+            ours = any(system.exists(self._path(name)) for name in (MANIFEST, f"{STATE}/{MARK}"))
+            if not ours and system.exists(path) and system.ls(path):
+                raise UsageError(
+                    f"output {self.url!r}: the folder is not empty and was not made by build"
+                )
+            with tempfile.NamedTemporaryFile() as empty:
+                system.put_file(empty.name, self._path(f"{STATE}/{MARK}"))
+
+    def upload(self, folder: Path) -> None:
+        """Uploads the finished dataset, then removes the local copy. Raises UsageError."""
+        files = [item.path for item in Manifest.of(folder).files]
+        old = self._listed()
+        with faults(self.url, "written"):
+            system, _ = connect(self.url)
+            if system.exists(self._path(MANIFEST)):
+                system.rm_file(self._path(MANIFEST))
+            for name in (*files, MANIFEST):
+                if name == MANIFEST:
+                    self._remove(old - set(files))
+                system.put_file(str(folder / name), self._path(name))
+        for item in folder.iterdir():
+            if item.name != STATE:
+                shutil.rmtree(item) if item.is_dir() else item.unlink()
+
+    def _at(self, name: str) -> str:
+        return f"{self.url.rstrip('/')}/{name}"
+
+    def _path(self, name: str) -> str:
+        return connect(self._at(name))[1]
+
+    def _listed(self) -> set[str]:
+        """Returns the paths in the store's manifest that are below the folder."""
+        with faults(self.url, "read"):
+            system, _ = connect(self.url)
+            path = self._path(MANIFEST)
+            manifest = system.cat_file(path) if system.exists(path) else b""
+        return {item.path for item in Manifest.decode(manifest).files if _is_below(item.path)}
+
+    def _remove(self, names: set[str]) -> None:
+        system, _ = connect(self.url)
+        for name in sorted(names):
+            if system.exists(self._path(name)):
+                system.rm_file(self._path(name))
+
+
+def _is_below(name: str) -> bool:
+    parts = name.split("/")
+    return parts[0] != STATE and not any(part in ("", ".", "..") for part in parts)

@@ -11,7 +11,7 @@ import pytest
 
 from builder import cli
 from builder.config import Config, load_config
-from builder.output.remote import RemoteOutput
+from builder.output.folder import RemoteOutput
 from builder.problem import UsageError
 from builder.readers.discovery import find_sources
 from builder.sources.store import is_hub_name
