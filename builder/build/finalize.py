@@ -7,7 +7,7 @@ samples, and once more to compare them if near duplicates are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
@@ -15,12 +15,11 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any, cast
 
-from builder.build.near_duplicates import near_duplicates
 from builder.build.preferences import Matched, match
 from builder.build.results import ChunkResult
 from builder.card.result import BuildResult, Origin
 from builder.codes import DUPLICATE, SELECTED, option_of
-from builder.config import Config
+from builder.config.sections import Config
 from builder.conversation import LEVELS, Json
 from builder.dataset.forms import read_sample
 from builder.dataset.meta import SampleMeta
@@ -32,17 +31,42 @@ from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
 from builder.qwen3.flat import to_dialogue, written_style
 from builder.qwen3.templates import SPECIFIED, Style
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 from builder.sample import Sample
 from builder.select.choice import NEAR_DUPLICATE, Choice, ChoiceOptions, choose
 from builder.select.conditions import TOOLS, SelectOptions
 from builder.select.splits import SPLITS
-from builder.select.table import (
-    ConversationEntry,
-    ConversationRow,
-    SampleEntry,
-    SampleRow,
-    Table,
-)
+from builder.select.table import ConversationEntry, ConversationRow, SampleEntry, SampleRow, Table
+
+# Finds the samples of a build that nearly equal one of another session.
+
+
+def near_duplicates(
+    samples: Callable[[], Iterable[tuple[bytes, bytes]]], table: Table, chosen: Sequence[bool]
+) -> Mapping[int, int]:
+    """Returns {near duplicate: the sample that is kept in its place} among the chosen ones.
+
+    `samples` yields the line and the meta line of each sample of the table.
+    """
+    from builder.audit.duplicates import compared_text, near_repeats  # noqa: PLC0415 - numpy
+
+    def texts() -> Iterator[str]:
+        for number, (line, meta) in enumerate(samples()):
+            if chosen[number]:
+                items = as_dicts(as_dict(loads(line)).get("messages"))
+                unit = SampleMeta.read(as_dict(loads(meta))).unit
+                messages = [(as_str(item, "role"), as_str(item, "content")) for item in items]
+                yield compared_text(messages, unit, [*map(_is_trained, items)])
+
+    numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
+    sessions = [row.entry.session for row in table for _ in row.samples]
+    found = near_repeats(texts(), [sessions[number] for number in numbers])
+    return {numbers[again]: numbers[kept] for again, kept in found.items()}
+
+
+def _is_trained(message: dict[str, Json]) -> bool:
+    return message.get("role") == "assistant" and message.get("weight") != 0
+
 
 _LOADER = "loader"
 """Code of samples that `datasets` does not give back as written."""
