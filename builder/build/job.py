@@ -14,8 +14,7 @@ from pathlib import Path
 from builder.audit.run import evaluation_sets
 from builder.build.convert import Task, sole_reader
 from builder.build.engine import Done, Engine
-from builder.build.identity import job_identity
-from builder.build.plan import plan
+from builder.build.plan import job_identity, plan
 from builder.build.publish import (
     Phase,
     PublishContext,

@@ -19,7 +19,7 @@ from builder.audit.result import Audit, AuditFinding
 from builder.audit.run import audit
 from builder.build.engine import preloading
 from builder.build.finalize import finalize
-from builder.build.identity import versions
+from builder.build.plan import versions
 from builder.build.results import ChunkResult
 from builder.card.card import card, pictures
 from builder.card.front import loading

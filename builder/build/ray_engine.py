@@ -26,7 +26,7 @@ from typing import Any
 
 from builder.build.convert import Task
 from builder.build.engine import Engine
-from builder.build.identity import job_identity
+from builder.build.plan import job_identity
 from builder.build.results import ChunkResult, fetch_result, put_result
 from builder.build.task import Job, failed_result, run_task
 from builder.credentials import reason

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Job:
     """The data that all tasks of a run share.
 
-    `identity` is that of `builder.build.identity`. `results` is the folder for finished results,
+    `identity` is that of `builder.build.plan`. `results` is the folder for finished results,
     `work` the one for unfinished results, `spools` the one for saved events, which workers of one
     machine share. `store` is the address of the state folder for machines without a common file
     system. `key` is the key of the replacements for secrets; it is never written to disk.
