@@ -33,7 +33,7 @@ def recognise_all(path: DatasetLike) -> Iterator[tuple[str, dict[str, str]] | Pr
     """
     from builder.readers import recognise
     from builder.readers.discovery import find_sources
-    from builder.sources.copies import local_copy
+    from builder.sources.listing import local_copy
     from builder.sources.source import Source
 
     with given_dataset(path, "path", mapped=True) as place:

@@ -70,7 +70,7 @@ def recognise(source: Source | str | Path | Sequence[Row]) -> dict[str, str]:
     several sources are, or it cannot be opened.
     """
     from builder.readers import recognise as claims_of
-    from builder.sources.copies import local_copy
+    from builder.sources.listing import local_copy
     from builder.sources.source import Source
 
     if isinstance(source, Source):
@@ -155,7 +155,7 @@ def read(
 
 
 def _read_all(sources: Sequence[Source | Problem], name: str | None) -> Iterator[Event]:
-    from builder.sources.copies import local_copy
+    from builder.sources.listing import local_copy
 
     for item in sources:
         if isinstance(item, Problem):

@@ -47,7 +47,7 @@ class ReadingProgress:
 
     def begin(self, tasks: Sequence[Task]) -> Callable[[Task, ResultSummary], None]:
         """Begins; returns the callback for finished tasks."""
-        from builder.sources.copies import stored_bytes
+        from builder.sources.listing import stored_bytes
 
         self.sizes = {id(task): stored_bytes(task.source) for task in tasks}
         total = sum(self.sizes.values())

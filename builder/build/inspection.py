@@ -32,7 +32,7 @@ from builder.readers.mapping.read import check_mapping, mapped_reader
 from builder.readers.mapping.spec import MappingSpec
 from builder.readers.mapping.suggest import examined_keys, suggest
 from builder.scrub.redact import Scrubber, derive_key
-from builder.sources.copies import local_copy
+from builder.sources.listing import local_copy
 from builder.sources.source import Source, file_version
 from builder.text import counted, first_names
 from builder.verify.verifier import Verdict, Verifier

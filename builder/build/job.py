@@ -42,7 +42,7 @@ from builder.problem import UsageError
 from builder.qwen3.flat import flat_turn
 from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
-from builder.sources.copies import is_remote
+from builder.sources.listing import is_remote
 from builder.sources.source import Source
 from builder.text import counted
 

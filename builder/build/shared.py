@@ -10,7 +10,7 @@ from builder.normalize.options import NormalizeOptions, SharedTools
 from builder.normalize.tool_use import ToolUse
 from builder.normalize.tools import calls_undefined, definitions_in
 from builder.readers import Reader, read_events
-from builder.sources.copies import local_copy
+from builder.sources.listing import local_copy
 from builder.sources.source import Source
 
 

@@ -27,7 +27,7 @@ from builder.options import is_derived
 from builder.problem import Problem
 from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
-from builder.sources.copies import is_remote, local_copy
+from builder.sources.listing import is_remote, local_copy
 from builder.sources.source import Source, file_version, related_path
 from builder.sources.sqlite_file import write_ahead_log
 from builder.sources.store import Changed, Gone

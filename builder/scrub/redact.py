@@ -31,7 +31,7 @@ from builder.secrets.secrets import (
     scanned_secrets,
     secrets_in,
 )
-from builder.sources.copies import beginnings
+from builder.sources.listing import beginnings
 from builder.sources.source import Source
 from builder.text import token_pattern
 

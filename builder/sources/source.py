@@ -100,7 +100,7 @@ class Source:
     `window` is a chunk of a file, to which `items_of_chunk`, `lines` and the methods built on it
     are limited. A table (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A
     `remote` source is an object in an object store: its beginning can be examined, but it must be
-    copied to be read (`builder.sources.copies`).
+    copied to be read (`builder.sources.listing`).
     """
 
     def __init__(

@@ -200,7 +200,7 @@ def test_compressed_files_tables_and_databases_with_their_log(store, tmp_path):
     database.executescript("PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1)")
     store.put(str(folder), "memory://in", recursive=True)
     database.close()
-    from builder.sources.copies import local_copy
+    from builder.sources.listing import local_copy
 
     found = {item.name: item for item in find_sources("memory://in")}
     assert list(found) == ["rows.jsonl.gz", "store.db", "table.parquet"]

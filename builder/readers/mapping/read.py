@@ -36,7 +36,7 @@ from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, one_or
 from builder.readers.toolkit.rows import logged_outcome, not_object, row_name, splits
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import counted_names, has_words, noted
-from builder.sources.copies import local_copy
+from builder.sources.listing import local_copy
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
 
