@@ -77,19 +77,6 @@ class OptionError(UsageError):
         return str(self.args[1])
 
 
-def known_names(names: Iterable[str], known: Iterable[str], option: str, kind: str) -> list[str]:
-    """Returns those of `known` that are named, in its order; names may be joined by commas.
-
-    Raises OptionError for another one: there is no such `kind`.
-    """
-    valid = list(known)
-    wanted = [name.strip() for part in names for name in part.split(",") if name.strip()]
-    for name in wanted:
-        if name not in valid:
-            raise OptionError(option, f" {name!r}: no such {kind}{nearest(name, valid)}")
-    return [name for name in valid if name in wanted]
-
-
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Returns the end of a message about an unknown name: `, did you mean 'X'?`, or the names.
 

@@ -106,14 +106,25 @@ def finalize(
         partial(near_duplicates, lambda: _samples(results), table) if drops_near else None,
     )
     if changed:
-        choice = _without_changed(choice, results, changed)
+        codes, splits = list(choice.codes), list(choice.splits)
+        for number, (_, meta) in enumerate(_samples(results)):
+            if codes[number] is None and _meta(meta).id in changed:
+                codes[number], splits[number] = _LOADER, None
+        choice = replace(choice, codes=codes, splits=splits)
     _count_records(built, results, unreadable)
     _count_conversations(built, table, choice)
     built.ledger.check()
     matched = match(table, choice, _samples(results), style)
     _count_pairs(built, table, choice, matched)
     ids = _write(results, choice, built, config, matched)
-    built.without_secrets = _without_secrets(table, choice)
+    searched: dict[str, bytearray] = {}
+    of_samples = chain.from_iterable(
+        repeat(row.entry.without_secrets, len(row.samples)) for row in table
+    )
+    for split, without_secrets in zip(choice.splits, of_samples, strict=True):
+        if split is not None:
+            searched.setdefault(split, bytearray()).append(without_secrets)
+    built.without_secrets = searched
     built.rejects += sum(code is not None for code in choice.codes)
     left_out = _left_out(results, choice, ids, changed)
     writer.write(REJECTS, chain(_rejects(results, unreadable), left_out))
@@ -203,17 +214,6 @@ def _sample_row(
         if review is not None
         else None,
     )
-
-
-def _without_changed(
-    choice: Choice, results: Sequence[ChunkResult], changed: Mapping[str, str]
-) -> Choice:
-    """Returns the choice without the samples that the loader changes."""
-    codes, splits = list(choice.codes), list(choice.splits)
-    for number, (_, meta) in enumerate(_samples(results)):
-        if codes[number] is None and _meta(meta).id in changed:
-            codes[number], splits[number] = _LOADER, None
-    return replace(choice, codes=codes, splits=splits)
 
 
 def _count_records(
@@ -361,18 +361,6 @@ def _write(
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
     return ids
-
-
-def _without_secrets(table: Table, choice: Choice) -> dict[str, bytearray]:
-    """Returns {split: for each sample in it whether redaction found no secret}."""
-    searched: dict[str, bytearray] = {}
-    of_samples = chain.from_iterable(
-        repeat(row.entry.without_secrets, len(row.samples)) for row in table
-    )
-    for split, without_secrets in zip(choice.splits, of_samples, strict=True):
-        if split is not None:
-            searched.setdefault(split, bytearray()).append(without_secrets)
-    return searched
 
 
 def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:

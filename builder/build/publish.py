@@ -85,11 +85,6 @@ def _changed_samples(folder: Path, reports: Sequence[LineReport]) -> dict[str, s
     return changed
 
 
-def _sample_ids(folder: Path) -> list[str]:
-    paths = sorted((folder / "meta").glob("*.jsonl"))
-    return [sample_id for path in paths for _, sample_id in _ids_of(path)]
-
-
 def _ids_of(path: Path) -> Iterator[tuple[int, str]]:
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
@@ -295,7 +290,8 @@ def _changed(
         return changed
     if not _can_load(run.work, run.target):
         return {}
-    ids = _sample_ids(built.writer.folder)
+    paths = sorted((built.writer.folder / "meta").glob("*.jsonl"))
+    ids = [sample_id for path in paths for _, sample_id in _ids_of(path)]
 
     def loads_only(chosen: Sequence[str]) -> bool:
         others = dict.fromkeys(set(ids) - set(chosen), "")

@@ -76,7 +76,10 @@ def on_ray(workers: int | None) -> Iterator[Engine]:
     ours = address == "local"
     started = {"num_cpus": workers, "include_dashboard": False} if ours else {}
     try:
-        _check_answers(address)
+        host, colon, port = address.rpartition("://")[2].rpartition(":")
+        if colon and port.isdigit():
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS):
+                pass  # Ray itself would try for many minutes
     except OSError as error:
         raise UsageError(f"RAY_ADDRESS {address!r}: no cluster there: {error}") from None
     try:
@@ -108,14 +111,6 @@ def _engine(ray: Any, limit: int | None, *, is_given: bool) -> Engine:
         return _Work(tasks, job, ray).finish(lambda: workers() * ahead)
 
     return Engine("ray", workers(), run)
-
-
-def _check_answers(address: str) -> None:
-    """Raises OSError if HOST:PORT does not answer; Ray itself would try for many minutes."""
-    host, colon, port = address.rpartition("://")[2].rpartition(":")
-    if colon and port.isdigit():
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS):
-            pass
 
 
 def _import() -> Any:

@@ -12,7 +12,7 @@ import typer
 
 from builder.api import Progress, audit_dataset
 from builder.audit.options import AuditOptions
-from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
+from builder.audit.result import Audit, AuditTable, GateAction
 from builder.audit.run import CODES
 from builder.cli import options
 from builder.cli.command import Output, command
@@ -130,7 +130,13 @@ def _print(dataset: str, audited: Audit, options: AuditOptions) -> None:
     for name, findings in groupby(audited.findings, key=lambda item: item.audit):
         print(f"\n{name}")
         for finding in findings:
-            _print_finding(finding)
+            gate = f", {finding.gate}" if finding.gate is not GateAction.report else ""
+            where = f" in {counted(finding.samples, 'sample')}" if finding.samples else ""
+            print(escaped(f"  {finding.code:22} {finding.count:,}{where}{gate}: {finding.message}"))
+            for example in finding.examples[:1]:
+                more = f" {example.part}" if example.part else ""
+                more += f": {example.detail}" if example.detail else ""
+                print(escaped(f"      {example.where}{more}".replace("\n", " ")))
     found = {item.audit for item in audited.findings}
     clean = [name for name in CODES if name not in found and runs(name, options)]
     if clean:
@@ -153,16 +159,6 @@ def _print_end(audited: Audit, passed: Sequence[str]) -> None:
         if setting := AUDIT_OPTIONS.get(name):
             print_wrapped("", f"{name}: a build leaves out or replaces these with"
                           f" {option_for(setting)}", "  ")  # fmt: skip
-
-
-def _print_finding(finding: AuditFinding) -> None:
-    gate = f", {finding.gate}" if finding.gate is not GateAction.report else ""
-    where = f" in {counted(finding.samples, 'sample')}" if finding.samples else ""
-    print(escaped(f"  {finding.code:22} {finding.count:,}{where}{gate}: {finding.message}"))
-    for example in finding.examples[:1]:
-        more = f" {example.part}" if example.part else ""
-        more += f": {example.detail}" if example.detail else ""
-        print(escaped(f"      {example.where}{more}".replace("\n", " ")))
 
 
 def _print_table(table: AuditTable) -> None:

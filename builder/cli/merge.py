@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -57,17 +56,12 @@ def merge(
     finally:
         progress.close()
     if output.in_words:
-        _print_sources(datasets, built.ledger.samples)
+        ledgers = [Manifest.of(expand_home(dataset)).ledger for dataset in datasets]
+        samples = [ledger.samples if ledger is not None else 0 for ledger in ledgers]
+        parts = (f"{name} ({number:,})" for name, number in zip(datasets, samples, strict=True))
+        text = f"merged {', '.join(parts)}: {counted(sum(samples), 'sample')} together"
+        if left := sum(samples) - built.ledger.samples:
+            text += f", of which {left:,} are left out (duplicates, and what the options leave out)"
+        print_wrapped("", text, "  ")
     kept_by = "kept, in the builds that were merged, by"
     return summarise(built, chosen, out, Path(out), strict=strict, output=output, kept_by=kept_by)
-
-
-def _print_sources(datasets: Sequence[str], kept: int) -> None:
-    """Prints how many samples each dataset has, and how many of all were left out."""
-    ledgers = [Manifest.of(expand_home(dataset)).ledger for dataset in datasets]
-    samples = [ledger.samples if ledger is not None else 0 for ledger in ledgers]
-    parts = (f"{name} ({number:,})" for name, number in zip(datasets, samples, strict=True))
-    text = f"merged {', '.join(parts)}: {counted(sum(samples), 'sample')} together"
-    if left := sum(samples) - kept:
-        text += f", of which {left:,} are left out (duplicates, and what the options leave out)"
-    print_wrapped("", text, "  ")

@@ -138,7 +138,9 @@ def _print_changes(report: PushReport, chosen: PushOptions) -> None:
     for item in report.overruled:
         print(escaped(f"  overruled  {item.code}: {item.message}"))
     if chosen.dry_run:
-        _print_gates(report)
+        for state, words in _STATES.items():
+            if names := [name for name, value in report.gates.items() if value == state]:
+                print(f"  {'gates':10} {words}: {', '.join(names)}")
     if changes is None:
         _print_paths("file", _sizes(report.files))
     else:
@@ -164,12 +166,6 @@ def _state(report: PushReport, chosen: PushOptions) -> str:
     return (
         f"{state}, the branch would be created" if survey.head and not survey.has_branch else state
     )
-
-
-def _print_gates(report: PushReport) -> None:
-    for state, words in _STATES.items():
-        if names := [name for name, value in report.gates.items() if value == state]:
-            print(f"  {'gates':10} {words}: {', '.join(names)}")
 
 
 def _sizes(files: Sequence[PushFile]) -> list[str]:

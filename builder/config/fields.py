@@ -111,7 +111,14 @@ class FieldReader:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             return value if is_number else self._refuse(key, "a number", value)
         if kind in (int, float):
-            return self._number(kind, value, key, minimum)
+            is_bool = isinstance(value, bool)  # a subclass of int
+            if kind is float:
+                if isinstance(value, int | float) and not is_bool and 0 <= value <= 1:
+                    return float(value)
+                return self._refuse(key, "a share from 0 to 1", value)
+            if isinstance(value, int) and not is_bool and minimum <= value <= _MAX_NUMBER:
+                return value
+            return self._refuse(key, f"a whole number from {minimum} to {_MAX_NUMBER}", value)
         if kind is UserPath and isinstance(value, UserPath):
             return value
         if not isinstance(value, str) or not value:
@@ -130,17 +137,6 @@ class FieldReader:
         hint = nearest(value, choices) if isinstance(value, str) else ""
         hint = hint if "did you mean" in hint else ""  # the choices are in the message
         return self._refuse(key, f"one of {', '.join(choices)}", value, hint)
-
-    def _number(self, kind: object, value: object, key: str, minimum: int) -> object:
-        """Returns a share from 0 to 1 for a float, a whole number from `minimum` for an int."""
-        is_bool = isinstance(value, bool)  # a subclass of int
-        if kind is float:
-            if isinstance(value, int | float) and not is_bool and 0 <= value <= 1:
-                return float(value)
-            return self._refuse(key, "a share from 0 to 1", value)
-        if isinstance(value, int) and not is_bool and minimum <= value <= _MAX_NUMBER:
-            return value
-        return self._refuse(key, f"a whole number from {minimum} to {_MAX_NUMBER}", value)
 
     def _items(self, kind: object, value: object, key: str) -> object:
         if value is None:

@@ -272,16 +272,6 @@ class Manifest:
         return TEXT.read(self._option("verify", "chat_template")) or None
 
     @property
-    def schema_policy(self) -> str:
-        """Returns what was done about violations of schemas, or ""."""
-        return TEXT.read(self._option("verify", "schema"))
-
-    @property
-    def parity_policy(self) -> str:
-        """Returns what was done about turns that are not in parity, or ""."""
-        return TEXT.read(self._option("verify", "parity"))
-
-    @property
     def unit(self) -> str:
         """Returns the training unit, or ""."""
         return TEXT.read(self._option("normalize", "unit"))

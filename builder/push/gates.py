@@ -76,7 +76,7 @@ def refusals(
             yield GateRefusal(audit, f"{_some(open_findings)}; {remedy}")
     if not public:
         return
-    runs = _benchmarks(folder)
+    runs = Counter(name for meta in _metas(folder) if (name := benchmark_of(meta)))
     if runs:
         yield GateRefusal(
             EVALUATION_RUN,
@@ -126,10 +126,6 @@ def _unproven(folder: Path, manifest: Manifest, target: Target) -> Iterator[Gate
 
 def _metas(folder: Path) -> Iterator[SampleMeta]:
     return map(SampleMeta.read, json_objects(sorted(folder.glob("meta/*.jsonl"))))
-
-
-def _benchmarks(folder: Path) -> Counter[str]:
-    return Counter(name for meta in _metas(folder) if (name := benchmark_of(meta)))
 
 
 def _without_license(folder: Path) -> int:

@@ -125,7 +125,12 @@ def upload(
         assert remote.head is not None
         done.commit = remote.head
         for batch, removals in _batches(changes.send, to_remove):
-            _commit(api, place, batch, removals, title, done)
+            message = title if not done.commits else f"{title} (part {done.commits + 1})"
+            new = hub.commit(api, place, batch, removals, parent=done.commit, message=message)
+            done.commits += new != done.commit  # the client makes no commit if nothing would change
+            done.commit = new
+            done.files += len(batch)
+            done.bytes += sum(file.size for file in batch)
         if changes.send or to_remove:
             _check(api, place, files, done.commit)
 
@@ -173,22 +178,6 @@ def _batches(
         inside += size
     if batch or removed:
         yield batch, removed
-
-
-def _commit(
-    api: HfApi,
-    place: Place,
-    batch: Sequence[PushFile],
-    removed: Sequence[str],
-    title: str,
-    done: Uploaded,
-) -> None:
-    message = title if not done.commits else f"{title} (part {done.commits + 1})"
-    new = hub.commit(api, place, batch, removed, parent=done.commit, message=message)
-    done.commits += new != done.commit  # the client makes no commit if nothing would change
-    done.commit = new
-    done.files += len(batch)
-    done.bytes += sum(file.size for file in batch)
 
 
 def _check(api: HfApi, place: Place, files: Sequence[PushFile], commit: str) -> None:
