@@ -26,13 +26,15 @@ from builder.sources.stream import (
     Chunk,
     ItemChunk,
     LineChunk,
+    WrappedRecords,
+    cut_row,
     decompressed,
     pieces,
     skip_line,
     stream_problem,
+    wrapped_records,
 )
 from builder.sources.table import MAGICS, FileTable, HubTable, Table, row_lines
-from builder.sources.wrapped import WrappedRecords, cut_row, wrapped_records
 
 # Finds files that belong to a source but stand in other places.
 
