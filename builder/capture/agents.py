@@ -22,9 +22,6 @@ _PACKAGES: Mapping[str, str] = {
 }
 """{package of an agent, as in the path of its program: its reader}."""
 
-_PROVIDERS = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
-"""{name of a provider in configurations: its variable}."""
-
 _WORDS = 4
 """The agent's program is among so many words of a command: `npx -y NAME`, `node PATH`."""
 
@@ -63,23 +60,27 @@ def adapt(command: Command, environment: _Environment, scratch: Path) -> list[st
     return [*command[:end], *change(environment, scratch), *command[end:]]
 
 
-def _codex(environment: _Environment, scratch: Path) -> list[str]:
-    del scratch
+def _addresses(environment: _Environment) -> dict[str, str]:
+    """Returns {name of a provider in configurations: its address}."""
+    return {
+        "anthropic": environment["ANTHROPIC_BASE_URL"],
+        "openai": environment["OPENAI_BASE_URL"],
+        "google": f"{environment['GOOGLE_GEMINI_BASE_URL']}/v1beta",
+        "openrouter": environment["OPENROUTER_BASE_URL"],
+    }
+
+
+def _codex(environment: _Environment, _: Path) -> list[str]:
     return ["-c", f"openai_base_url={json.dumps(environment['OPENAI_BASE_URL'])}"]
 
 
-def _opencode(environment: _Environment, scratch: Path) -> list[str]:
+def _opencode(environment: _Environment, _: Path) -> list[str]:
     """Sets the addresses in the configuration that has precedence over files."""
-    del scratch
     try:
         config = json.loads(environment.get("OPENCODE_CONFIG_CONTENT") or "{}")
     except ValueError:
         return []  # the user's own; opencode reports the fault
-    addresses = {
-        **{name: environment[variable] for name, variable in _PROVIDERS.items()},
-        "google": f"{environment['GOOGLE_GEMINI_BASE_URL']}/v1beta",
-        "openrouter": environment["OPENROUTER_BASE_URL"],
-    }
+    addresses = _addresses(environment)
     addresses["anthropic"] += "/v1"
     for name, address in addresses.items():
         provider = config.setdefault("provider", {}).setdefault(name, {})
@@ -90,9 +91,7 @@ def _opencode(environment: _Environment, scratch: Path) -> list[str]:
 
 def _pi(environment: _Environment, scratch: Path) -> list[str]:
     addresses = {
-        **{name: environment[variable] for name, variable in _PROVIDERS.items()},
-        "google": f"{environment['GOOGLE_GEMINI_BASE_URL']}/v1beta",
-        "openrouter": environment["OPENROUTER_BASE_URL"],
+        **_addresses(environment),
         "groq": f"{environment['GROQ_BASE_URL']}/openai/v1",
         "cerebras": f"{environment['CEREBRAS_BASE_URL']}/v1",
     }
