@@ -174,7 +174,7 @@ def test_windows_are_not_advised_for_turns_that_fit_into_none(tmp_path, capsys):
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps({"messages": long, "tools": []}) + "\n")
     limits = "limits={max_tokens: 500, too_long: split}"
-    assert cli.main(["build", str(path), "-o", str(tmp_path / "out"), "--set", limits]) == 0
+    assert cli.main(["build", str(path), "-o", str(tmp_path / "out"), "--set", limits, "-v"]) == 0
     printed = capsys.readouterr().out
     assert "turn_too_long         1  turns that fit into no window of limits.max_tokens" in printed
     assert "kept by limits.max_tokens: a larger number\n" in printed
