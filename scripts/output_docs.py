@@ -22,11 +22,9 @@ def keys_table(kind: type) -> Iterator[str]:
 
 
 def codes_table() -> Iterator[str]:
-    yield "| code | meaning | what to do |\n|---|---|---|\n"
     for code, found in code_texts().items():
-        remedy = "" if found.remedy.startswith("none") else found.remedy
-        cells = (found.meaning, remedy)
-        yield f"| `{code}` | {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+        remedy = "" if found.remedy.startswith("none") else f". *Remedy:* {found.remedy}"
+        yield f"- `{code}`: {found.meaning}{remedy}\n"
 
 
 def words_table() -> Iterator[str]:
