@@ -135,7 +135,8 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
         dropped = isinstance(kind, str) and kind != "function"
         changes["server_tool_dropped" if dropped else "bad_tool"] += 1
         if not dropped:
-            changes.update(unknown_key(f"tools.{key}") for key in list(spec)[:1])
+            unread = [key for key in spec if key != "type"] or [*spec]
+            changes.update(unknown_key(f"tools.{key}") for key in unread[:1])
         return None
     parameters, where = parameters_of(spec)
     if parameters is None and isinstance(kind, str) and kind not in ("function", "tool"):

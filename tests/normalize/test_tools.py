@@ -79,7 +79,8 @@ def test_a_schema_that_is_json_text_is_decoded(definition):
 
 def test_a_definition_that_cannot_be_read_is_named_by_its_key():
     changes = Counter()
-    assert convert([{"name": "area", "parameters": "side: number"}, {"ident": "a"}], changes) == []
+    unread = [{"name": "area", "parameters": "side: number"}, {"type": "function", "ident": "a"}]
+    assert convert(unread, changes) == []
     keys = {"unknown_key:tools.parameters": 1, "unknown_key:tools.ident": 1}
     assert changes == {"bad_tool": 2, **keys}
 
