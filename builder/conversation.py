@@ -1,8 +1,6 @@
 """Defines the Conversation: the content of a log, unaltered and independent of any model.
 
-Readers make these values and the normaliser reads them. They contain only what the log contains:
-reasoning, errors, order, the raw text of arguments, text that could not be parsed. They are
-independent of files, configurations and training formats.
+Readers make these values and the normaliser reads them.
 """
 
 from __future__ import annotations

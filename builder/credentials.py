@@ -1,8 +1,7 @@
 """Keeps this process's own credentials out of messages.
 
-A server or a proxy may echo a request and its headers in the text of an error, which becomes part
-of our messages. So every such text passes through `hide` before it is truncated, and all of
-standard error passes through it once more.
+A server may echo a request in the text of an error, so every such text passes through `hide`
+before it is truncated, and all of standard error once more.
 """
 
 from __future__ import annotations

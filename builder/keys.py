@@ -1,7 +1,5 @@
 """Declares the keys of JSON objects as the fields of dataclasses: each key once, on one line.
 
-`read_keys` is tolerant, because an object may come from anywhere: a key that is missing, or whose
-value has another type, has its default. `write_keys` gives exactly the declared keys, in order.
 `scripts/output_docs.py` lists them in docs/output.md.
 """
 
@@ -111,21 +109,17 @@ def _texts(value: Json) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
-def _object(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def _object_or_none(value: Json) -> Mapping[str, Json] | None:
-    return value if isinstance(value, dict) else None
-
-
 TEXT = Kind("text", lambda value: value if isinstance(value, str) else "")
 TEXT_OR_NULL = Kind("text or null", lambda value: value if isinstance(value, str) else None)
 TEXTS = Kind("list of texts", _texts)
 COUNT = Kind("number", lambda value: value if is_count(value) else 0)
 COUNTS = Kind("number by code", _counts)
-OBJECT = Kind("object", _object)
-OBJECT_OR_NULL = Kind("object or null", _object_or_none)
+OBJECT: Kind[Mapping[str, Json]] = Kind(
+    "object", lambda value: value if isinstance(value, dict) else {}
+)
+OBJECT_OR_NULL: Kind[Mapping[str, Json] | None] = Kind(
+    "object or null", lambda value: value if isinstance(value, dict) else None
+)
 
 
 def each(kind: type[Item]) -> Kind[tuple[Item, ...]]:

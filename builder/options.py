@@ -1,9 +1,7 @@
-"""Defines how rooms declare their options, each once.
+"""Defines how rooms declare their options, each once, as fields of a frozen dataclass.
 
-An option type is a frozen dataclass. Its fields are the keys of a YAML section, their types define
-the valid values (`Literal` for a choice, `float` for a share from 0 to 1, `int` for a whole number
-from 1), and their defaults apply. The configuration, the manifest and the command line are derived
-from it. Field metadata expresses what a type cannot.
+Their types define the valid values (`Literal` for a choice, `float` for a share from 0 to 1, `int`
+for a whole number from 1); field metadata expresses what a type cannot.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Selects samples from the results of all tasks, counts the outcomes, and writes the files.
 
-One pass over the results makes a table of digests and counts, from which samples are selected
-(`builder.select.choice`). The texts stay in the result files. They are read again to write the
-samples, and once more to compare them if near duplicates are dropped.
+One pass over the results makes a table of digests and counts; the texts stay in the result files.
 """
 
 from __future__ import annotations

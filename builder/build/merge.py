@@ -1,8 +1,6 @@
 """Implements `builder merge`: combines built datasets without their logs, without verifying again.
 
-The rows were verified when they were built, and the digests in the manifest show that they have not
-changed. So merging only repeats the selection over all rows: it drops duplicates across datasets
-and applies splits, shares and budgets to the whole.
+The rows were verified when they were built, so only the selection is repeated, over all of them.
 """
 
 from __future__ import annotations

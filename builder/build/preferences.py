@@ -1,8 +1,6 @@
 """Finds the preference pairs of a build.
 
-Pairs within a conversation are found when its samples are made (`Corrected`). The replacement of an
-abandoned conversation may be anywhere in its source, so `match` looks for it among the selected
-samples.
+Those within a conversation are found with its samples; `match` looks for replacements elsewhere.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Runs the tasks of a build on Ray: on this machine or on an existing cluster.
 
-A Ray task runs `builder.build.task.run_task`, like a worker of the local pool, so the bytes are the
-same. Ray carries only the tasks, a few KB each, and the returned counts. Results are written to the
-state folder, which all nodes must see; if the output is in a store, workers upload them
-(`Job.store`) and the driver downloads them. Each task checks that its node sees the folder and the
-inputs and runs the same versions, so that a misconfigured node never looks like a fault of the
-data.
+Ray carries only the tasks and the returned counts; results go to the state folder, or to a store.
+Each task checks that its node sees the folder and the inputs and runs the same versions, so that a
+misconfigured node never looks like a fault of the data.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Stores the result of one task in `OUT/.state/results` for later runs.
 
-A result is named by a digest of everything that it depends on: input, configuration, versions. So a
-run that is resumed, or repeated with a few new inputs, reuses finished results and never mixes
-those of different configurations. A file appears complete, by one rename. Its checksum detects
-damage by a crash of the machine, so writes need not wait for the disk. A file contains, in order:
+A result is named by a digest of everything that it depends on, and appears by one rename. A file
+contains, in order:
 
 - for each proven sample, its line and its meta line
 - a line for each conversation (`ConversationEntry`)

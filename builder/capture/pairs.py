@@ -1,9 +1,7 @@
 """Writes exchanges as lines that the readers of captures read, without credentials.
 
-A line has {"agent", "request": {method, url, headers, body}, "response": {status, id, headers,
-body}, "fault"}. Bodies are decompressed; JSON bodies are values, streams are their text. Of the
-headers and query parameters only those that are known to be harmless are kept, and the values of
-all others are removed wherever a body repeats them.
+Of headers and query parameters only those known to be harmless are kept, and the values of all
+others are removed wherever a body repeats them.
 """
 
 from __future__ import annotations

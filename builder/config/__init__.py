@@ -1,8 +1,6 @@
 """Reads the configuration of a build from YAML.
 
-Each room declares its options once, in its own dataclass (`builder.options`). `Config` nests these
-dataclasses; the YAML reader, the manifest and the command line derive keys, types, choices and
-defaults from them.
+`Config` nests the dataclasses in which rooms declare their options (`builder.options`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Defines the variants: the rows, and the text that a trainer renders from each.
 
-`rows` turns a proven sample into rows; `text` renders a loaded row with the tokenizer's template,
-or by the trainer's own published rule if it does not use the template. The two are written
-separately on purpose: a row is correct if `text` gives the bytes that were proven.
-
-If a sample has assistant turns that are context only, the assistant messages of a row carry
-`weight` (0 or 1, as in OpenAI's fine-tuning format, read by axolotl) and `loss` (read by ms-swift).
+`rows` and `text` are written separately on purpose: a row is correct if `text`, which renders a
+loaded row as the trainer does, gives the bytes that were proven.
 """
 
 from __future__ import annotations

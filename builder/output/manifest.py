@@ -77,16 +77,17 @@ class LogEntry:
     sha256: str = key(TEXT, "digest of the content")
 
 
-def _log(value: Json) -> LogEntry | None:
-    return read_keys(LogEntry, value) if isinstance(value, dict) else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputEntry(FileEntry):
     """A file that was read."""
 
     log: LogEntry | None = key(
-        Kind("object: `bytes`, `sha256`", _log), "write-ahead log of the database", optional=True
+        Kind(
+            "object: `bytes`, `sha256`",
+            lambda value: read_keys(LogEntry, value) if isinstance(value, dict) else None,
+        ),
+        "write-ahead log of the database",
+        optional=True,
     )
 
 
@@ -178,10 +179,6 @@ class RunEntry:
     engine: str = key(TEXT, "what ran the tasks: local, ray or merge")
 
 
-def _ledger(value: Json) -> Ledger | None:
-    return Ledger.from_json(value) if isinstance(value, dict) else None
-
-
 def _audit(value: Json) -> AuditEntry | None:
     findings = value.get("findings") if isinstance(value, dict) else None
     if not isinstance(findings, list):
@@ -191,13 +188,13 @@ def _audit(value: Json) -> AuditEntry | None:
     )
 
 
-def _run(value: Json) -> RunEntry | None:
-    return read_keys(RunEntry, value) if isinstance(value, dict) else None
-
-
-_LEDGER = Kind("object", _ledger, lambda ledger: None if ledger is None else ledger.to_json())
+_LEDGER = Kind(
+    "object",
+    lambda value: Ledger.from_json(value) if isinstance(value, dict) else None,
+    lambda ledger: None if ledger is None else ledger.to_json(),
+)
 _AUDIT = Kind("object: `findings`", _audit)
-_RUN = Kind("object", _run)
+_RUN = Kind("object", lambda value: read_keys(RunEntry, value) if isinstance(value, dict) else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

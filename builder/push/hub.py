@@ -1,8 +1,7 @@
-"""Accesses a dataset repository on the Hub through `huggingface_hub`.
+"""Accesses a dataset repository on the Hub through `huggingface_hub`; retries after its faults.
 
-Every commit names its parent, so no commit is made twice and none reverts a concurrent change. (The
-client's own folder upload does not do this: on one of its two paths it repeats a commit whose
-response was lost, on the other it gives up.)
+Every commit names its parent, so no commit is made twice and none reverts a concurrent change, as
+the client's own folder upload may.
 """
 
 from __future__ import annotations

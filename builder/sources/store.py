@@ -1,8 +1,5 @@
 """Lists and copies logs in object stores that fsspec supports (s3, gs, az, memory, …).
 
-The store's package finds credentials in the environment. An object is copied as a whole, once, to
-the machine that works on it, so that readers see only files.
-
 If a store cannot be read (network, permissions), the run stops: treated as a fault of the data, it
 would silently remove a part of the dataset.
 """

@@ -1,9 +1,7 @@
 """Reads members of a zip archive, including zstd, one at a time and with limits.
 
-`zipfile` reads the directory, and this module unpacks the members. The zipfile of Python 3.14 and
-of `backports.zstd` reads only one zstd frame of a member and trusts its stated size: it reports
-"Bad CRC-32" for members that have several frames or a false size, or that are cut off
-(tests/sources/test_zip_file.py). Nothing is extracted to disk; no member's name is used as a path.
+`zipfile` reads only the directory: its zstd takes one frame of a member and trusts the stated size
+(tests/sources/test_zip_file.py). Nothing is extracted to disk; no name is used as a path.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Defines what a trainer's loss covers: the types, and the rules that several trainers share.
 
-The intended tokens are the spans of `builder.qwen3.render`: the model's own text, through
-`<|im_end|>`. Each trainer's rules are in its own module. They follow the sources of the versions in
-docs/parity.md; TRL's run in the conformance tests. A trainer may render a text other than that of
-the tokenizer's template, and may cut or refuse samples longer than its default.
+The rules follow the sources of the versions in docs/parity.md; TRL's run in the conformance tests.
 """
 
 from __future__ import annotations
