@@ -1,4 +1,4 @@
-"""Writes the tables of docs/output.md from the code; --check: fails if the page differs."""
+"""Writes the lists of docs/output.md from the code; --check: fails if the page differs."""
 
 import sys
 from collections.abc import Iterator
@@ -15,10 +15,9 @@ BEGIN, END = "<!-- table: {} -->\n", "<!-- end -->\n"
 
 
 def keys_table(kind: type) -> Iterator[str]:
-    yield "| key | type | meaning |\n|---|---|---|\n"
     for item in keys_of(kind):
         name = f"{item.kind.name}, or absent" if item.optional else item.kind.name
-        yield f"| `{item.name}` | {name} | {item.meaning} |\n"
+        yield f"- `{item.name}` ({name}): {item.meaning}\n"
 
 
 def codes_table() -> Iterator[str]:
@@ -45,7 +44,7 @@ TABLES = {
 
 
 def page(text: str) -> str:
-    """Returns the page with its tables replaced. Raises ValueError if it lacks one."""
+    """Returns the page with its lists replaced. Raises ValueError if it lacks one."""
     for name, table in TABLES.items():
         begin = text.index(BEGIN.format(name)) + len(BEGIN.format(name))
         end = text.index(END, begin)
