@@ -12,6 +12,7 @@ from builder.conversation import Conversation
 from builder.problem import Problem
 from builder.readers import read_events, readers
 from builder.readers.api.bodies import content_encoding, read_body
+from builder.readers.toolkit.unknown_keys import shipped_keys
 from builder.sources.source import Source
 
 try:
@@ -239,6 +240,15 @@ def test_every_form_of_a_body_gives_the_answer(form):
         texts = [[part.text for part in one.parts] for one in conversation.messages]
         assert texts == [["Malmö?"], [ANSWER]]
         assert not conversation.problems
+
+
+@pytest.mark.parametrize(
+    "name", ["anthropic-messages", "bedrock-converse", "gemini-api", "openai-responses"]
+)
+def test_the_keys_of_a_packed_body_are_known(name):
+    keys = shipped_keys(name)
+    assert keys is not None
+    assert {"string", "base64_string"} <= keys.known
 
 
 CORRUPT = {

@@ -522,8 +522,11 @@ def _asked(value: Json) -> list[Json] | None:
 def _answer_messages(value: Json) -> list[Json]:
     """Returns the messages of an answer: its text, its message, or several; [] for other values.
 
-    Bodies of responses, and their streams, are no answers but captures.
+    A list of one text is that text, as logs of calls with `n` have it. Bodies of responses, and
+    their streams, are no answers but captures.
     """
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        value = value[0]
     if isinstance(value, str):
         is_text = value and not is_answer(value)
         return [{"role": "assistant", "content": value}] if is_text else []
