@@ -14,7 +14,7 @@ from builder.readers.toolkit.narrow import as_dict
 from builder.sample import Call
 from builder.verify.schemas import BrokenSchemaFault, violations
 
-MAX_TOOLS = 20_000
+_MAX_TOOLS = 20_000
 """Tools counted separately; all others are counted together."""
 OTHERS = "(other tools)"
 SHOWN = 50
@@ -66,7 +66,7 @@ class CallAudit:
                 self._call(row, place, call, failures.get(place), definitions, notes)
 
     def _tool(self, name: str) -> Counter[str]:
-        if name not in self._tools and len(self._tools) >= MAX_TOOLS:
+        if name not in self._tools and len(self._tools) >= _MAX_TOOLS:
             name = OTHERS
         return self._tools.setdefault(name, Counter())
 
@@ -78,7 +78,7 @@ class CallAudit:
             self._count(path, count)
 
     def _count(self, path: tuple[str, str], count: int) -> None:
-        if path in self._paths or len(self._paths) < MAX_TOOLS:
+        if path in self._paths or len(self._paths) < _MAX_TOOLS:
             self._paths[path] += count
 
     @property

@@ -24,13 +24,13 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.scrub.texts import value_strings
 
-SIZE = 8
-OVERLAP = 0.5
+_SIZE = 8
+_OVERLAP = 0.5
 SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationItem:
+class _EvaluationItem:
     """A text of an evaluation set: name of the set, row, and number of distinct runs."""
 
     name: str
@@ -43,7 +43,7 @@ class EvaluationSets:
 
     def __init__(self, names: Sequence[str]) -> None:
         """Reads the sets. Raises UsageError if one cannot be read or has no text of eight words."""
-        self.items: list[EvaluationItem] = []
+        self.items: list[_EvaluationItem] = []
         runs: list[NDArray[np.uint64]] = []
         for name in names:
             before = len(self.items)
@@ -51,13 +51,13 @@ class EvaluationSets:
                 texts = {text for _, text in value_strings(row)}
                 for text in sorted(texts, key=lambda text: (-len(text), text)):
                     numbers = word_numbers(text)
-                    if len(numbers) >= SIZE:
-                        unique = np.unique(shingles(numbers, SIZE))
+                    if len(numbers) >= _SIZE:
+                        unique = np.unique(shingles(numbers, _SIZE))
                         runs.append(unique)
-                        self.items.append(EvaluationItem(name, number, len(unique)))
+                        self.items.append(_EvaluationItem(name, number, len(unique)))
             if len(self.items) == before:
                 raise UsageError(
-                    f"audit.contamination: {name!r} contains no text of {SIZE} or more words"
+                    f"audit.contamination: {name!r} contains no text of {_SIZE} or more words"
                 )
         owners = array("I")
         for at, found in enumerate(runs):
@@ -67,11 +67,11 @@ class EvaluationSets:
         self._runs = joined[order]
         self._owners = np.frombuffer(owners, dtype=np.uint32)[order]
 
-    def found(self, numbers: NDArray[np.uint64]) -> list[tuple[EvaluationItem, float]]:
+    def found(self, numbers: NDArray[np.uint64]) -> list[tuple[_EvaluationItem, float]]:
         """Returns each item of which at least half the runs occur here, with the share."""
-        if len(numbers) < SIZE:
+        if len(numbers) < _SIZE:
             return []
-        unique = np.unique(shingles(numbers, SIZE))
+        unique = np.unique(shingles(numbers, _SIZE))
         left = np.searchsorted(self._runs, unique, side="left")
         right = np.searchsorted(self._runs, unique, side="right")
         owners: Counter[int] = Counter()
@@ -80,7 +80,7 @@ class EvaluationSets:
         return [
             (self.items[owner], count / self.items[owner].runs)
             for owner, count in sorted(owners.items())
-            if count >= OVERLAP * self.items[owner].runs
+            if count >= _OVERLAP * self.items[owner].runs
         ]
 
 

@@ -23,7 +23,7 @@ from builder.audit.result import AuditFinding, AuditTable, FindingExample, Pick
 from builder.conversation import session_name
 from builder.qwen3.render import last_query
 
-# Hashes words and runs of words, to find near duplicates and contamination.
+# -- hashes words and runs of words, to find near duplicates and contamination ---------------------
 
 BLOCK = 1 << 15
 """Code points processed at a time; a longer word counts as several."""
@@ -114,28 +114,28 @@ def shingles(numbers: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
 
 
 CODES = ("duplicate_across_splits", "exact_duplicate", "near_duplicate", "prefix_of_another")
-PERMUTATIONS = 128
-BANDS = 32
-SHINGLE = 3
+_PERMUTATIONS = 128
+_BANDS = 32
+_SHINGLE = 3
 SIMILAR = 0.8
 _HASHED = 1024
 """Shingles hashed at a time, so that the intermediate arrays fit into a core's cache."""
-MIN_WORDS = 8
+_MIN_WORDS = 8
 """Shorter texts are compared only exactly."""
 SHOWN = 20
 """Clusters in the table."""
 
 
-_SEEDS = hashlib.shake_128(b"near duplicates").digest(8 * PERMUTATIONS)
+_SEEDS = hashlib.shake_128(b"near duplicates").digest(8 * _PERMUTATIONS)
 _NUMBERS = np.frombuffer(_SEEDS, dtype="<u4").astype(np.uint32)
-_FACTORS = (_NUMBERS[:PERMUTATIONS] | np.uint32(1))[:, None]
-_OFFSETS = _NUMBERS[PERMUTATIONS:][:, None]
+_FACTORS = (_NUMBERS[:_PERMUTATIONS] | np.uint32(1))[:, None]
+_OFFSETS = _NUMBERS[_PERMUTATIONS:][:, None]
 
 
 def signature(runs: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Returns the minima of 128 multiply-shift hashes (32 bits) of the shingles."""
     high = (runs >> np.uint64(32)).astype(np.uint32)
-    least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
+    least = np.full(_PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
     for start in range(0, len(high), _HASHED):
         mixed = _FACTORS * high[None, start : start + _HASHED]
         mixed += _OFFSETS
@@ -144,14 +144,14 @@ def signature(runs: NDArray[np.uint64]) -> NDArray[np.uint32]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class _Cluster:
     """The numbers of nearly equal samples, the kept one first, and their lowest similarity."""
 
     rows: tuple[int, ...]
     similarity: float
 
 
-def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[Cluster]:
+def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[_Cluster]:
     """Returns the clusters, ordered by kept sample, from signatures and numbers of words.
 
     Within a band, samples with equal keys are compared only with the first of them, so the time is
@@ -166,9 +166,9 @@ def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[
             row = parents[row]
         return row
 
-    candidates = np.flatnonzero(words >= MIN_WORDS)
-    width = PERMUTATIONS // BANDS
-    for band in range(BANDS):
+    candidates = np.flatnonzero(words >= _MIN_WORDS)
+    width = _PERMUTATIONS // _BANDS
+    for band in range(_BANDS):
         part = np.ascontiguousarray(signatures[candidates, band * width : (band + 1) * width])
         keys = part.view([("key", f"V{4 * width}")])["key"].ravel()
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -186,7 +186,7 @@ def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[
     for at in candidates.tolist():
         members.setdefault(root(at), []).append(at)
     found = [
-        Cluster(tuple(sorted(rows, key=lambda at: (-int(words[at]), at))), lowest.get(top, 1.0))
+        _Cluster(tuple(sorted(rows, key=lambda at: (-int(words[at]), at))), lowest.get(top, 1.0))
         for top, rows in members.items()
         if len(rows) > 1
     ]
@@ -209,7 +209,7 @@ class DuplicateAudit:
 
     def add(self, row: AuditRow, numbers: NDArray[np.uint64]) -> None:
         """Adds a sample; `numbers` are those of its words (`word_numbers`)."""
-        runs = shingles(numbers, SHINGLE)
+        runs = shingles(numbers, _SHINGLE)
         self._signatures.frombytes(signature(runs).tobytes())
         self._words.append(len(numbers))
         digests = _prefixes(row)
@@ -238,10 +238,10 @@ class DuplicateAudit:
         self._sessions += later._sessions
         self._places += later._places
 
-    def finish(self) -> Duplicates:
+    def finish(self) -> _Duplicates:
         """Returns the duplicates among all samples that were added."""
         count = len(self._words)
-        signatures = np.frombuffer(self._signatures, dtype=np.uint32).reshape(count, PERMUTATIONS)
+        signatures = np.frombuffer(self._signatures, dtype=np.uint32).reshape(count, _PERMUTATIONS)
         words = np.frombuffer(self._words, dtype=np.uint32)
         whole = np.frombuffer(self._whole, dtype=np.uint64)
         _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
@@ -257,15 +257,15 @@ class DuplicateAudit:
         ]
         repeats = {at for _, at in exact}
         near = [
-            Cluster(rows, cluster.similarity)
+            _Cluster(rows, cluster.similarity)
             for cluster in clusters(signatures, words)
             if len(rows := _of_others(cluster, self._sessions, repeats)) > 1
         ]
-        return Duplicates(exact, longer, near, self._splits, self._sources, self._places)
+        return _Duplicates(exact, longer, near, self._splits, self._sources, self._places)
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicates:
+class _Duplicates:
     """The duplicates of a dataset, by the numbers of the samples.
 
     exact     (kept sample, its duplicate)
@@ -274,7 +274,7 @@ class Duplicates:
 
     exact: list[tuple[int, int]]
     prefixes: list[tuple[int, int]]
-    near: list[Cluster]
+    near: list[_Cluster]
     split_of: Sequence[str]
     source_of: Sequence[str]
     places: Sequence[tuple[str, int]]
@@ -394,8 +394,8 @@ def near_repeats(texts: Iterable[str], sessions: Sequence[Hashable] = ()) -> dic
     for text in texts:
         numbers = word_numbers(text)
         words.append(len(numbers))
-        signatures.frombytes(signature(shingles(numbers, SHINGLE)).tobytes())
-    table = np.frombuffer(signatures, dtype=np.uint32).reshape(len(words), PERMUTATIONS)
+        signatures.frombytes(signature(shingles(numbers, _SHINGLE)).tobytes())
+    table = np.frombuffer(signatures, dtype=np.uint32).reshape(len(words), _PERMUTATIONS)
     found = clusters(table, np.frombuffer(words, dtype=np.uint32)) if words else []
     groups = sessions or range(len(words))
     kept = {cluster.rows[0]: _of_others(cluster, groups)[1:] for cluster in found}
@@ -403,7 +403,7 @@ def near_repeats(texts: Iterable[str], sessions: Sequence[Hashable] = ()) -> dic
 
 
 def _of_others(
-    cluster: Cluster, sessions: Sequence[Hashable], without: Collection[int] = ()
+    cluster: _Cluster, sessions: Sequence[Hashable], without: Collection[int] = ()
 ) -> tuple[int, ...]:
     rows = [at for at in cluster.rows if at not in without]
     return tuple(at for at in rows if at == rows[0] or sessions[at] != sessions[rows[0]])

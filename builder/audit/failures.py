@@ -104,7 +104,7 @@ def _is_error_object(response: str) -> bool:
     return bool(value.get("error") or value.get("is_error") or value.get("isError"))
 
 
-# Classifies the behaviour of a sample by its turns.
+# -- classifies the behaviour of a sample by its turns ---------------------------------------------
 
 Pattern = Literal[
     "direct_answer", "single_call", "chain", "parallel", "clarification", "error_recovery"

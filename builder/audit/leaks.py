@@ -82,7 +82,7 @@ class Leaks:
             secrets = secrets_in_name(text) if found and part == "meta.source" else found
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
-                notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
+                notes.add(hit.kind, row, part, partial(_masked, text, hit.start, hit.end))
             if name and not secrets and named_secret(name, text):
                 known.add(text)
                 detail = f"{len(text)} characters under {name[:40]!r}"
@@ -97,14 +97,14 @@ class Leaks:
         for (part, name, text), personal in searched:
             keyed = None if part.startswith("tools") else named_person(name, text)
             for hit in (keyed,) if keyed else personal:
-                notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
+                notes.add(hit.kind, row, part, partial(_masked, text, hit.start, hit.end))
             if count := len(_PLACEHOLDER.findall(text)):
                 self.replaced.add("redacted", row, part, "", count)
 
     def add_reject(self, number: int, reject: Reject) -> None:
         """Examines the message of line `number` of rejects.jsonl."""
         for hit in find_secrets(reject.message):
-            context = masked(reject.message, hit.start, hit.end)
+            context = _masked(reject.message, hit.start, hit.end)
             place = FindingExample(f"{REJECTS}:{number}", part="message", detail=context)
             self.secrets.add_elsewhere(hit.kind, place)
 
@@ -137,7 +137,7 @@ def _finding(
     return notes.finding(audit, code, f"{message}, and {found.count:,} more in meta/")
 
 
-def masked(text: str, start: int, end: int) -> str:
+def _masked(text: str, start: int, end: int) -> str:
     """Returns the text before a hit, masked as well, and the length of the hit."""
     before = text[max(0, start - 24) : start]
     hits = [*find_secrets(before), *find_personal(before)]

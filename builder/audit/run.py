@@ -45,7 +45,7 @@ from builder.verify.dataset import check_row
 from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, verifier_for
 
-UNVERIFIED, BROKEN_CALL, BAD_ROW = "unverified", "broken_call", "bad_row"
+UNVERIFIED, _BROKEN_CALL, _BAD_ROW = "unverified", "broken_call", "bad_row"
 _SIMPLE = {
     "format": {UNVERIFIED: "rows that `builder verify` refuses"},
     "benchmarks": {EVALUATION_RUN: "runs of public benchmarks"},
@@ -55,7 +55,7 @@ _SIMPLE = {
     },
     "calls": {
         **calls.MESSAGES,
-        BROKEN_CALL: "text in the place of a tool call that cannot be read as one",
+        _BROKEN_CALL: "text in the place of a tool call that cannot be read as one",
     },
     "turns": turns.MESSAGES,
 }
@@ -67,7 +67,7 @@ _CHANGES = {
 """{code: beginnings of the changes in meta/ that it counts}"""
 
 CODES: dict[str, tuple[str, ...]] = {
-    "format": (BAD_ROW, UNVERIFIED),
+    "format": (_BAD_ROW, UNVERIFIED),
     "secrets": (*SECRET_KINDS, "redacted", "scanned_secret"),
     "personal_data": PERSONAL_KINDS,
     "duplicates": duplicates.CODES,
@@ -171,7 +171,7 @@ class Audits:
         if self.bad_rows:
             message, bad = "rows without a sample (builder verify says why)", tuple(self.bad)
             findings.append(
-                AuditFinding("format", BAD_ROW, message, len(self.bad_rows), 0, examples=bad)
+                AuditFinding("format", _BAD_ROW, message, len(self.bad_rows), 0, examples=bad)
             )
         for name, messages in _SIMPLE.items():
             found_codes = (code for code in self.notes.codes() if code in messages)
@@ -210,7 +210,7 @@ def _note_faults(row: AuditRow, verdict: Verdict, notes: FindingNotes) -> None:
     by_code = {finding.code: finding for finding in reversed(verdict.findings)}
     for code, fault in (
         (UNVERIFIED, verdict.findings[0] if verdict.findings else None),
-        (BROKEN_CALL, by_code.get("calls")),
+        (_BROKEN_CALL, by_code.get("calls")),
     ):
         if fault is not None:
             part = "" if fault.turn is None else f"messages[{fault.turn}]"

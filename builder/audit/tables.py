@@ -18,7 +18,7 @@ from builder.trainers import DEFAULT_LENGTHS, TRAINERS
 
 Row = tuple[str | int | float | None, ...]
 
-PERCENTILES = (50, 90, 95, 99)
+_PERCENTILES = (50, 90, 95, 99)
 SHOWN = 50
 _TITLES = {
     "format": "Samples by format",
@@ -115,9 +115,9 @@ def _lengths(counts: Counts) -> AuditTable:
     """Returns percentiles of the tokens by part."""
     rows: list[Row] = []
     for name, values in {"sample": counts.lengths, **counts.parts}.items():
-        spread = percentiles(values, (*PERCENTILES, 100))
+        spread = _percentiles(values, (*_PERCENTILES, 100))
         rows.append((name, sum(values), round(sum(values) / max(counts.tokens, 1), 4), *spread))
-    heads = ("part", "tokens", "share", *(f"p{n}" for n in PERCENTILES), "max")
+    heads = ("part", "tokens", "share", *(f"p{n}" for n in _PERCENTILES), "max")
     note = "The parts add up to the sample; the template's are markers of turns and empty blocks."
     return AuditTable("lengths", "Tokens by part", heads, tuple(rows), note, "share")
 
@@ -139,7 +139,7 @@ def picks(counts: Counts) -> Iterator[Pick]:
     """Yields notable samples: of median length, the longest, the first of each kind."""
     if not counts.samples:
         return
-    (median,) = percentiles(counts.lengths, (50,))
+    (median,) = _percentiles(counts.lengths, (50,))
     yield Pick("typical", counts.lengths.index(median))
     most = {"longest": counts.lengths, "most calls": counts.call_counts}
     for reason, numbers in {**most, "most turns": counts.turn_counts}.items():
@@ -153,7 +153,7 @@ def picks(counts: Counts) -> Iterator[Pick]:
     yield Pick("every doubling", counts.samples - 1)
 
 
-def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
+def _percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
     """Returns the percentiles by the nearest-rank method; 0 if there are no values."""
     ordered = np.sort(np.frombuffer(values, dtype=np.uint32)) if values else np.zeros(1, np.uint32)
     return [int(ordered[max(-(-len(ordered) * share // 100) - 1, 0)]) for share in shares]

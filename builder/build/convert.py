@@ -52,7 +52,7 @@ from builder.sources.stream import STREAM_ERRORS, stream_problem
 from builder.text import clean, map_strings
 from builder.verify.verifier import TokenComparison, Verifier
 
-# Saves the events that a scan has read from a source, so that the second pass can replay them.
+# -- saves the events that a scan has read from a source -------------------------------------------
 
 _UNWRITABLE = (OSError, pickle.PicklingError, AttributeError, RecursionError, TypeError)
 """Exceptions for a full disk, very deep events, and objects of a third-party reader."""
@@ -136,7 +136,7 @@ def _load(stream: BinaryIO) -> Event | str | _End:
     return loaded
 
 
-# Describes a sample in its line of meta/.
+# -- describes a sample in its line of meta/ -------------------------------------------------------
 
 _OF_TEXT = frozenset({"text", "call", "system", "retokenised", "end"})
 """Causes of a difference to recorded tokens that a placeholder may have."""

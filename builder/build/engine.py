@@ -18,7 +18,7 @@ from builder.parallel.pool import OpenPool, Preload, are_large
 from builder.problem import Problem
 from builder.verify import preload as verifying
 
-# Preloads workers that convert. Imports little itself: the command line imports it first.
+# -- preloads workers that convert. Imports little itself: the command line imports it first -------
 
 
 def preloading(tokenizer: str) -> Preload:

@@ -36,7 +36,7 @@ from builder.select.conditions import TOOLS, SelectOptions
 from builder.select.splits import SPLITS
 from builder.select.table import ConversationEntry, ConversationRow, SampleEntry, SampleRow, Table
 
-# Finds the samples of a build that nearly equal one of another session.
+# -- finds the samples of a build that nearly equal one of another session -------------------------
 
 
 def near_duplicates(

@@ -37,7 +37,7 @@ from builder.sources.source import Source, file_version
 from builder.text import counted, first_names
 from builder.verify.verifier import Verdict, Verifier
 
-# Chooses the file of a folder that `builder inspect` shows.
+# -- chooses the file of a folder that `builder inspect` shows -------------------------------------
 
 _USABLE = 2
 """The worth of a source whose first conversation can be shown as a sample."""
@@ -158,7 +158,7 @@ def _size(source: Source) -> int:
 
 
 def _worth(source: Source, reader: Reader, options: NormalizeOptions) -> int:
-    """Returns USABLE if one of the first conversations can be normalised, 1 if not, 0 without."""
+    """Returns _USABLE if one of the first conversations can be normalised, 1 if not, 0 without."""
     events = read_events(reader, source)
     worth = 0
     for event in islice((event for event in events if isinstance(event, Conversation)), _FIRST):

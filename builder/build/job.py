@@ -46,7 +46,7 @@ from builder.sources.listing import is_remote
 from builder.sources.source import Source
 from builder.text import counted
 
-# Estimates from a part of the input how much text a training unit will write.
+# -- estimates from a part of the input how much text a training unit will write -------------------
 
 _INPUTS = 48
 """Number of inputs to sample, evenly spaced."""

@@ -45,7 +45,7 @@ from builder.sources.stream import (
 )
 from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
 
-# Computes the identity of a run: a digest of its code, its dependencies and its tokenizer.
+# -- computes the identity of a run: a digest of its code, its dependencies and its tokenizer ------
 
 PACKAGES = (
     DISTRIBUTION,
@@ -138,7 +138,7 @@ def job_identity(tokenizer_files: dict[str, str], template: str) -> str:
     return hashlib.sha256(dumps(parts).encode()).hexdigest()
 
 
-# Cuts large files into chunks of lines or items that are converted independently.
+# -- cuts large files into chunks of lines or items that are converted independently ---------------
 
 WINDOW_BYTES = 64 << 20
 """Approximate size of a chunk; a file that would yield fewer than two is not cut."""
@@ -253,7 +253,7 @@ def _runs(
     ]
 
 
-# Reads the files of `inputs[].tools` and `inputs[].system`.
+# -- reads the files of `inputs[].tools` and `inputs[].system` -------------------------------------
 
 
 def supplied_tools(

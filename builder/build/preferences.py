@@ -208,7 +208,7 @@ def _successors(
         )
 
 
-# Computes digests of a conversation's prefixes, which identify duplicates.
+# -- computes digests of a conversation's prefixes, which identify duplicates ----------------------
 
 
 def prefix_digests(

@@ -64,7 +64,7 @@ from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, culprits, import_loader
 from builder.verify.summary import LineReport
 
-# Finds the samples that `datasets` does not give back, so that a build can leave them out.
+# -- finds the samples that `datasets` does not give back, so that a build can leave them out ------
 
 _ROUNDS = 10
 """Maximum number of times that the dataset is written without the samples found so far."""
@@ -104,7 +104,7 @@ def _can_load(scratch: Path, target: Target) -> bool:
         return not list(as_loaded(folder, target, scratch))
 
 
-# Checks an output folder for the results of an earlier build.
+# -- checks an output folder for the results of an earlier build -----------------------------------
 
 
 def refuse_other_inputs(config: Config, out: Path) -> None:

@@ -136,7 +136,7 @@ class _Work:
     def finish(self, room: Callable[[], int]) -> Generator[tuple[int, ChunkResult]]:
         """Yields (index, result) of all tasks as they finish; submits up to `room()` at a time.
 
-        A task whose worker or node dies is attempted TRIES or NODE_TRIES times, and then becomes
+        A task whose worker or node dies is attempted _TRIES or _NODE_TRIES times, and then becomes
         the reject `worker_died`. If closed early, cancels the tasks that are still running. Raises
         OSError if a result cannot be written, and UsageError if a node does not see the files or
         runs other versions.

@@ -242,7 +242,7 @@ def _read_end(
     return counted, (samples, entries, rejects)
 
 
-# Keeps results in the state folder of an object store, which workers on other machines share.
+# -- keeps results in the state folder of an object store ------------------------------------------
 
 
 def put_result(result: Path, url: str) -> None:

@@ -107,7 +107,7 @@ _CHANGES: Mapping[str, Callable[[_Environment, Path], list[str]]] = {
 }
 
 
-# Lists the environment variables that name a provider's address, and routes requests by them.
+# -- lists the environment variables that name a provider's address --------------------------------
 
 _UPSTREAMS: Mapping[str, str] = {
     "ANTHROPIC_BASE_URL": "https://api.anthropic.com",

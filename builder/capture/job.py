@@ -33,7 +33,7 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import OptionError, UsageError
 from builder.readers.toolkit.narrow import as_dict, as_str
 
-# Serves HTTP on the loopback, for the proxy and for the scripted provider.
+# -- serves HTTP on the loopback, for the proxy and for the scripted provider ----------------------
 
 _HEADER_BYTES = 1 << 18
 """Maximum bytes of a header or of a request line."""
@@ -83,7 +83,7 @@ async def body_of(request: web.BaseRequest) -> bytes:
     return b"".join([piece async for piece in request.content.iter_any()])
 
 
-# Makes exchanges of the messages of a WebSocket (the Responses API).
+# -- makes exchanges of the messages of a WebSocket (the Responses API) ----------------------------
 
 _ENDS = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
 
@@ -139,7 +139,7 @@ class _SocketPairs:
             self._open = None
 
 
-# Passes requests to providers and streams their answers back, byte for byte.
+# -- passes requests to providers and streams their answers back, byte for byte --------------------
 
 _HOP_BY_HOP = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",

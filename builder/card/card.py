@@ -35,7 +35,7 @@ from builder.text import number, without_folders
 from builder.trainers import TRAINERS, configurations
 from builder.trainers.record import Targets
 
-# Describes how each trainer loads the dataset: the export, and a configuration that fits.
+# -- describes how each trainer loads the dataset: the export, and a configuration that fits -------
 
 UNABLE = "none: it would train turns that are context only, or another text"
 

@@ -11,7 +11,7 @@ from builder.audit.result import Audit
 from builder.report.html import escape_invisible
 from builder.text import number, shorten
 
-# Writes Markdown with escaped log text: names of models and tools may be hostile.
+# -- writes Markdown with escaped log text: names of models and tools may be hostile ---------------
 
 Cell = str | int | float | None
 

@@ -159,7 +159,7 @@ class BuildResult:
         return whole.hexdigest()
 
 
-# Says why a build has no samples.
+# -- says why a build has no samples ---------------------------------------------------------------
 
 MAX_REJECTS = 20
 """Maximum number of rejects that are named."""

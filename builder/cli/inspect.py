@@ -26,7 +26,7 @@ from builder.output.folder import write_whole
 from builder.problem import UsageError
 from builder.text import counted, first_names
 
-# Shortens a rendered conversation for a terminal: long texts, long lines, messages in between.
+# -- shortens a rendered conversation for a terminal -----------------------------------------------
 
 _LONG, HEAD, _TAIL = 12, 8, 2
 """A text of more lines than `_LONG` is shown by its first `HEAD` and its last `_TAIL`."""

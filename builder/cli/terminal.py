@@ -18,7 +18,7 @@ from builder.codes import meaning, meaning_of_change
 from builder.ledger import ranked
 from builder.text import counted, escape_char
 
-# Shows the progress of a build on a terminal: a bar, or a line for phases without a total.
+# -- shows the progress of a build on a terminal: a bar, or a line for phases without a total ------
 
 _PHASES = ("read", "write", "audit", "report")
 """The phases of a build, in the order in which `builder.build.job` reports them."""
@@ -204,7 +204,7 @@ def conversion_lines(
 
 
 def width() -> int:
-    """Returns the characters of a line: at most WIDTH, and those of the terminal."""
+    """Returns the characters of a line: at most _WIDTH, and those of the terminal."""
     columns = get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
     return min(max(columns, 40), _WIDTH)
 
@@ -228,7 +228,7 @@ def wrapped(begin: str, text: str, indent: str, style: str = "") -> Iterator[str
         yield painted(shown, style) if style else shown
 
 
-# Groups faults by their code, so that many of a kind are a few lines.
+# -- groups faults by their code, so that many of a kind are a few lines ---------------------------
 
 EXAMPLES = 2
 """Examples of each code that are shown."""

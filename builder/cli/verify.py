@@ -38,7 +38,7 @@ from builder.verify.options import Mode, ParityPolicy, SchemaPolicy, VerifyOptio
 from builder.verify.preload import preloading
 from builder.verify.summary import LineReport, Summary
 
-# Prints the results of `builder verify --masks`: which tokens the trainers' defaults train.
+# -- prints the results of `builder verify --masks` ------------------------------------------------
 
 
 def as_json(comparison: Comparison) -> dict[str, Json]:

@@ -26,7 +26,7 @@ from builder.sources.sniff import SQLITE_MAGIC
 from builder.sources.sqlite_file import is_plain_sqlite
 from builder.sources.stream import pieces
 
-# Decides whether the newer state of a log still holds everything of the older one.
+# -- decides whether the newer state of a log still holds everything of the older one --------------
 
 _MAX_DOCUMENT_BYTES = 64 << 20
 """A larger file that is not an extension of its older state counts as rewritten."""

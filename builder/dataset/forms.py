@@ -30,7 +30,7 @@ from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Record, Source
 from builder.text import token_pattern
 
-# Extracts the sample from a decoded row, and the turns that it trains.
+# -- extracts the sample from a decoded row, and the turns that it trains --------------------------
 
 _TEMPLATE_ROLES = ("system", "user", "assistant")
 """Roles of the flat form, in which results are text of a user message."""
@@ -164,7 +164,7 @@ def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int,
     return tuple(range(first, turns))
 
 
-# Finds the reader that converts the rows of a dataset that `build` did not make.
+# -- finds the reader that converts the rows of a dataset that `build` did not make ----------------
 
 _BUILDS = "`builder build {} -o OUT` makes a dataset of it"
 

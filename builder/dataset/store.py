@@ -31,7 +31,7 @@ from builder.readers.toolkit.narrow import as_dicts, as_str
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
-# Caches the converted rows of a file on disk, so that searches need not convert them again.
+# -- caches the converted rows of a file on disk ---------------------------------------------------
 
 
 class _Conversions:
@@ -139,7 +139,7 @@ class LineIndex:
                     return
 
     def lines(self, row: int) -> Iterator[_Line]:
-        """Yields (number from 1, line) from a known row on; lines are cut at MAX_ROW + 1 bytes."""
+        """Yields (number from 1, line) from a known row on; lines are cut at _MAX_ROW + 1 bytes."""
         with self._lock:
             step = min(row // STEP, len(self._offsets) - 1)
             if step < 0:

@@ -27,7 +27,7 @@ from builder.trainers import TRAINERS
 from builder.trainers.record import Targets, Trainer
 from builder.verify.verifier import Verdict, Verifier
 
-# Exports preference pairs from the `preferences` of meta/, each side proven like a sample.
+# -- exports preference pairs from the `preferences` of meta/, each side proven like a sample ------
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def labels(
     return labelled
 
 
-# Defines a variant: its rows, and the text that a trainer renders from each.
+# -- defines a variant: its rows, and the text that a trainer renders from each --------------------
 
 Row = dict[str, Any]
 

@@ -43,7 +43,7 @@ from builder.verify.as_loaded import culprits
 from builder.verify.dataset import checked_rows
 from builder.verify.verifier import Verdict, Verifier
 
-# Loads a written export as trainers do, and names the samples that it does not give back.
+# -- loads a written export as trainers do, and names the samples that it does not give back -------
 
 ROUNDS = 10
 """Maximum number of times that an export is written without the samples found so far."""
@@ -131,7 +131,7 @@ def to_leave_out(
     return dict.fromkeys(culprits(numbers, loads_only), result.failure)
 
 
-# Writes rows into one JSONL or Parquet file.
+# -- writes rows into one JSONL or Parquet file ----------------------------------------------------
 
 BATCH = 500
 """Rows of Parquet that are written together."""

@@ -16,7 +16,7 @@ from builder.problem import Problem
 from builder.qwen3.calls import breaks_json
 from builder.readers.toolkit.comparison import has_no_arguments
 
-# Removes the nulls with which Arrow pads the structs of a column.
+# -- removes the nulls with which Arrow pads the structs of a column -------------------------------
 
 _VALUES = frozenset({"default", "const", "example"})
 """Keywords of JSON Schema whose value may be null."""
@@ -348,4 +348,4 @@ def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     return draft.having(blocks)
 
 
-# Steps that fit a conversation to the target's template: calls that it loses, edges that it trims.
+# -- steps that fit a conversation to the target's template ----------------------------------------

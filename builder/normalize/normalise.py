@@ -7,7 +7,7 @@ inferred from calls are marked as inferred.
 
 Messages with equal ids of the log are one turn. Without ids, consecutive assistant messages are one
 turn (`assistant_joined`), unless a call lacks its result (`calls.join_answers`). Since roles must
-alternate, a second answer in a row is a foreign turn (`targets.successive`), and consecutive user
+alternate, a second answer in a row is a foreign turn (`turns.successive`), and consecutive user
 messages are joined by a blank line (`user_joined`). Results precede a message of the user that the
 log has before them (`user_moved`). Text that the agent program inserted into the
 request stays in place (`harness: keep`); after tool results it is a separate user turn.

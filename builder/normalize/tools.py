@@ -277,7 +277,7 @@ def kind_of(value: Json) -> str:
     return "object"
 
 
-# Steps on tool definitions: which tools were offered, and the list of the sample.
+# -- steps on tool definitions: which tools were offered, and the list of the sample ---------------
 
 _UNDEFINED = "undefined_tool"
 
@@ -421,7 +421,7 @@ def definitions_in(conversations: Iterable[Conversation]) -> dict[str, dict[str,
     return definitions
 
 
-# Chooses what an agent sent (`builder capture --definitions`) for the logs that lack it.
+# -- chooses what an agent sent (`builder capture --definitions`) for the logs that lack it --------
 
 _COMMANDS: Mapping[str, tuple[str, str, str, str]] = {
     "claude-code": ("claude", "--model", "-p hi", "@anthropic-ai/claude-code"),

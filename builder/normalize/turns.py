@@ -88,7 +88,7 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
                 unknown=last.unknown or block.unknown,
             )
         else:
-            blocks.append(block)  # another answer (`targets.successive`, `cut`)
+            blocks.append(block)  # another answer (`successive`, `cut`)
     counts["harness_text"] += len(pending.texts) if pending else 0
     return draft.having(blocks, counts)
 

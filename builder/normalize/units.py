@@ -138,7 +138,7 @@ def _visible(turns: tuple[Turn, ...], style: Style) -> tuple[tuple[Turn, ...], i
     return visible + turns[query:], hidden
 
 
-# Shortens samples that are too long: divides dialogues into windows, cuts long tool responses.
+# -- shortens samples that are too long ------------------------------------------------------------
 
 _SLACK = 8
 """Tokens of the empty think block that the template puts before the last turn of a window (4)."""

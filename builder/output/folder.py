@@ -24,7 +24,7 @@ from builder.paths import expand_home, file_inside
 from builder.problem import UsageError
 from builder.sources.store import connect, faults
 
-# Writes samples as Parquet, with the same rows as the JSONL files.
+# -- writes samples as Parquet, with the same rows as the JSONL files ------------------------------
 
 ROWS = 1000
 BATCH_BYTES = 16 << 20
@@ -287,7 +287,7 @@ class SplitWriter:
         return name
 
 
-# Makes files and folders appear complete or not at all: writes them elsewhere, then renames.
+# -- makes files and folders appear complete or not at all -----------------------------------------
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
@@ -384,7 +384,7 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-# Writes an output folder to an object store through fsspec.
+# -- writes an output folder to an object store through fsspec -------------------------------------
 
 MARK = "made-by-builder"
 

@@ -30,7 +30,7 @@ from builder.keys import (
 from builder.ledger import Ledger
 from builder.text import without_folders
 
-# Defines the options of the files in data/.
+# -- defines the options of the files in data/ -----------------------------------------------------
 
 DEFAULT_NAME = "dataset"
 """The name of a dataset that the user did not name."""

@@ -96,7 +96,7 @@ def quiet_logger(name: str) -> Iterator[None]:
         logger.setLevel(level)
 
 
-# Sets up the garbage collector for a program that creates many small values and few cycles.
+# -- sets up the garbage collector for a program that creates many small values and few cycles -----
 
 
 def collect_seldom() -> None:
@@ -110,7 +110,7 @@ def keep_loaded() -> None:
         gc.freeze()
 
 
-# Kills a process that received SIGTERM or SIGINT and has not ended in time: `watchdog.py PID`.
+# -- kills a process that received SIGTERM or SIGINT and has not ended in time ---------------------
 
 _GRACE_SECONDS = 1.5
 _SIGNALS = {signal.SIGTERM: "terminated", signal.SIGINT: "interrupted"}
@@ -118,7 +118,7 @@ MESSAGE = "builder: {}; finished work is kept, the same command resumes\n"
 
 
 def main() -> None:
-    """Waits for a signal, then for the end of the process; kills it after GRACE_SECONDS."""
+    """Waits for a signal, then for the end of the process; kills it after _GRACE_SECONDS."""
     driver = int(sys.argv[1])
     while data := os.read(0, 64):
         received = next((name for number, name in _SIGNALS.items() if number in data), None)
@@ -137,7 +137,7 @@ if __name__ == "__main__":
     main()
 
 
-# Ends a run in time: signals to the driver, and workers that must not outlive it.
+# -- ends a run in time: signals to the driver, and workers that must not outlive it ---------------
 
 PRELOAD = "BUILDER_PRELOAD"
 """The environment variable with the instructions for the fork server, as JSON: what to `load`

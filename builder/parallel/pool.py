@@ -368,7 +368,7 @@ def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list
         yield batch
 
 
-# Does the preloading that `builder.parallel.pool` requests, when the fork server imports it.
+# -- does the preloading that a pool requests, in the fork server ----------------------------------
 
 
 def _report(

@@ -21,7 +21,7 @@ from typing import Any
 
 from builder.parallel.host import PRELOAD, environment, is_own_process, sigint_blocked
 
-# Handles a resource tracker that the system kills: one line for the user, and no traceback.
+# -- handles a resource tracker that the system kills ----------------------------------------------
 
 MESSAGE = (
     "builder: warning: the system killed a helper process (Python's resource tracker), perhaps for"

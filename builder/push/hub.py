@@ -172,7 +172,7 @@ def commit(
     return created.oid
 
 
-# Retries after faults of the Hub and of the network.
+# -- retries after faults of the Hub and of the network --------------------------------------------
 
 ATTEMPTS = 5
 WAITS = (1.0, 4.0, 16.0, 60.0)

@@ -191,7 +191,7 @@ def _check(api: HfApi, place: Place, files: Sequence[PushFile], commit: str) -> 
         )
 
 
-# Reads a pushed dataset back: the files by hash, and the rows through `load_dataset`.
+# -- reads a pushed dataset back: the files by hash, and the rows through `load_dataset` -----------
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -200,7 +200,7 @@ _SAMPLED = 200
 """Rows of a split that are rendered again, at even distances."""
 
 LOADED_BYTES = 2 << 30
-"""If data/ is larger, only the first SAMPLED rows of each split are loaded, otherwise all."""
+"""If data/ is larger, only the first _SAMPLED rows of each split are loaded, otherwise all."""
 
 
 @dataclass(slots=True)

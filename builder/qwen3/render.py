@@ -400,7 +400,7 @@ def counts(turns: Sequence[frozenset[str]]) -> dict[str, int]:
     return {mode: sum(mode in modes for modes in turns) for mode in MODES}
 
 
-# Counts the tokens of each part of a rendering; the counts of the parts add up to all tokens.
+# -- counts the tokens of each part of a rendering -------------------------------------------------
 
 PARTS = ("system", "tools", "user", "results", "thoughts", "answers", "calls", "template")
 """The parts of a rendering, in the order in which they are shown.

@@ -144,7 +144,7 @@ class Style:
 SPECIFIED = Style()
 
 
-# Writes tool definitions as Qwen3-Coder's templates do: as nested tags, not as JSON.
+# -- writes tool definitions as Qwen3-Coder's templates do: as nested tags, not as JSON ------------
 
 
 def _definition(text: str, spelling: Spelling) -> str:

@@ -16,17 +16,17 @@ from builder.qwen3.render import PARTS
 from builder.report.html import EMPTY, Html, fit, join, macro, plain, tag
 from builder.text import number, percent, shorten
 
-Chart = Histogram | AuditTable
+_Chart = Histogram | AuditTable
 
-MAX_ROWS = 60
+_MAX_ROWS = 60
 """Rows of a table on the page; the rest is counted in a line."""
-OPEN_ROWS = 12
+_OPEN_ROWS = 12
 """Rows that are visible without unfolding."""
-MAX_BINS = 64
+_MAX_BINS = 64
 """Bins of a histogram; more are merged."""
-NAME = 72
+_NAME = 72
 """Characters of a cell in a table."""
-WIDTH = 340
+_WIDTH = 340
 """Width of a chart, which a phone shows unscaled."""
 _FIRST = ("tokens", "turns", "tools", "lengths")
 """Keys of the charts on the first screen: lengths, turns, tools, tokens by part."""
@@ -59,7 +59,7 @@ def other_charts(counts: Counts, audit: Audit | None) -> Html:
     return join((columns, fit(_figure, wide, _CHART_BYTES, "tables"), listed))
 
 
-def _all_charts(counts: Counts, audit: Audit | None) -> list[Chart]:
+def _all_charts(counts: Counts, audit: Audit | None) -> list[_Chart]:
     """Returns the charts of the audit or the counts, behaviour first, tables without bars last."""
     drawn: Iterable[Histogram] = audit.histograms if audit is not None else histograms(counts)
     made: Iterable[AuditTable] = audit.tables if audit is not None else tables(counts)
@@ -70,40 +70,40 @@ def _all_charts(counts: Counts, audit: Audit | None) -> list[Chart]:
     return [*patterns, *(item for item in drawn if any(item.counts)), *drawn_first]
 
 
-def _values(item: Chart) -> int:
+def _values(item: _Chart) -> int:
     return sum(map(bool, item.counts)) if isinstance(item, Histogram) else len(item.rows)
 
 
-def _single(item: Chart) -> tuple[str, str]:
+def _single(item: _Chart) -> tuple[str, str]:
     """Returns (title, value) of a chart with one value."""
     if isinstance(item, Histogram):
         ((name, count),) = (pair for pair in bin_counts(item) if pair[1])
-        return item.title, f"{name} {item.unit}: {cell(count)} samples"
+        return item.title, f"{name} {item.unit}: {_cell(count)} samples"
     ((name, *values),) = item.rows
     pairs = zip(item.columns[1:], values, strict=False)
-    counted = (f"{column} {cell(value)}" for column, value in pairs if column != "share")
-    return item.title, f"{cell(name)}: {', '.join(counted)}"
+    counted = (f"{column} {_cell(value)}" for column, value in pairs if column != "share")
+    return item.title, f"{_cell(name)}: {', '.join(counted)}"
 
 
-def _is_wide(item: Chart) -> bool:
+def _is_wide(item: _Chart) -> bool:
     """Returns whether a table needs the full width of the page, judging by its longest cells."""
     if not isinstance(item, AuditTable):
         return False
-    rows = (item.columns, *item.rows[:OPEN_ROWS])
+    rows = (item.columns, *item.rows[:_OPEN_ROWS])
     letters = [
-        max(min(len(cell(row[at])), 40) for row in rows if at < len(row))
+        max(min(len(_cell(row[at])), 40) for row in rows if at < len(row))
         for at in range(len(item.columns))
     ]
     return sum(letters) + (14 if item.bars else 0) > 80 or max(letters[1:], default=0) > 30
 
 
-def _figure(item: Chart) -> Html:
+def _figure(item: _Chart) -> Html:
     if isinstance(item, Histogram):
         return histogram_figure(item)
     return _section(_anchor("table", item.key), item.title, item.note, table_html(item))
 
 
-def _small(item: Chart, trained: float | None) -> Html:
+def _small(item: _Chart, trained: float | None) -> Html:
     """Returns a chart for half a column."""
     if isinstance(item, Histogram):
         return histogram_figure(item)
@@ -144,7 +144,7 @@ def table_html(table: AuditTable) -> Html:
     drawn = table.columns.index(table.bars) if compares and table.bars in table.columns else -1
     bad = table.columns.index(table.bad) if table.bad in table.columns else None
     kinds = ["num" if _is_numeric(table, at) else "" for at in range(len(table.columns))]
-    formats = [_percent if _is_share(table, at) else cell for at in range(len(table.columns))]
+    formats = [_percent if _is_share(table, at) else _cell for at in range(len(table.columns))]
     values = [_size(row[drawn]) for row in table.rows if 0 <= drawn < len(row)]
     most = max([*values, *targets.values(), 0.0]) or 1.0
     heads: list[tuple[str, str]] = []
@@ -154,12 +154,12 @@ def table_html(table: AuditTable) -> Html:
             heads += [("target", "num")] if targets else []
             heads.append(("", "bar"))
     lines: list[list[tuple[str, str]]] = []
-    for row in table.rows[:MAX_ROWS]:
+    for row in table.rows[:_MAX_ROWS]:
         cells: list[tuple[str, str]] = []
         for at, value in enumerate(row[: len(table.columns)]):
-            cells.append((shorten(formats[at](value), NAME), kinds[at]))
+            cells.append((shorten(formats[at](value), _NAME), kinds[at]))
             if at == drawn:
-                name, goal = cell(row[0]), targets.get(cell(row[0]))
+                name, goal = _cell(row[0]), targets.get(_cell(row[0]))
                 wanted = "" if goal is None else formats[at](goal)
                 cells += [(wanted, "num")] if targets else []
                 title = f"{name}: {formats[at](value)}" + (f", target {wanted}" if wanted else "")
@@ -169,7 +169,7 @@ def table_html(table: AuditTable) -> Html:
                     title += f", {number(round(wrong))} ({share:.0f} %) {table.bad}"
                 cells.append((_bar(title, _size(value), most, goal, wrong), "bar"))
         lines.append(cells)
-    open_rows = OPEN_ROWS if len(lines) >= OPEN_ROWS + 4 else len(lines)
+    open_rows = _OPEN_ROWS if len(lines) >= _OPEN_ROWS + 4 else len(lines)
     return macro(
         "charts", "table", heads=heads, lines=lines[:open_rows], more=lines[open_rows:],
         left=len(table.rows) - len(lines), kind="many" if len(table.columns) > 3 else "",
@@ -178,7 +178,7 @@ def table_html(table: AuditTable) -> Html:
 
 def _bar(title: str, value: float, most: float, goal: float | None, bad: float) -> Html:
     marks = [
-        tag("title", plain(shorten(title, 2 * NAME))),
+        tag("title", plain(shorten(title, 2 * _NAME))),
         _rect("fill", 0, 2, 100 * value / most, 8),
     ]
     if bad:
@@ -201,7 +201,7 @@ def _size(value: str | float | None) -> float:
     return max(float(value), 0.0) if isinstance(value, int | float) else 0.0
 
 
-def cell(value: str | float | None) -> str:
+def _cell(value: str | float | None) -> str:
     """Returns the text of a cell in a table."""
     if value is None:
         return "-"
@@ -209,7 +209,7 @@ def cell(value: str | float | None) -> str:
 
 
 def _percent(value: str | float | None) -> str:
-    return f"{100 * value:.1f} %" if isinstance(value, int | float) else cell(value)
+    return f"{100 * value:.1f} %" if isinstance(value, int | float) else _cell(value)
 
 
 def _is_share(table: AuditTable, column: int) -> bool:
@@ -233,12 +233,12 @@ def histogram_figure(histogram: Histogram) -> Html:
     key = _anchor("chart", histogram.key)
     if not histogram.counts or len(histogram.edges) != len(histogram.counts) + 1:
         return _section(key, histogram.title, "nothing to count", EMPTY)
-    drawn, height = _drawing(histogram, key, WIDTH)
+    drawn, height = _drawing(histogram, key, _WIDTH)
     svg = tag(
-        "svg", *drawn, role="img", class_="chart", viewBox=f"0 0 {WIDTH} {height:g}",
+        "svg", *drawn, role="img", class_="chart", viewBox=f"0 0 {_WIDTH} {height:g}",
         aria_labelledby=f"{key}-t {key}-d",
     )  # fmt: skip
-    lines = [[(str(name), ""), (cell(count), "num")] for name, count in bin_counts(histogram)]
+    lines = [[(str(name), ""), (_cell(count), "num")] for name, count in bin_counts(histogram)]
     heads = [(histogram.unit, ""), ("samples", "num")]
     rows = macro("charts", "rows", heads=heads, lines=lines, kind="numbers")
     below = tag("p", plain(histogram.note), class_="note") if histogram.note else EMPTY
@@ -271,7 +271,7 @@ def _bins(edges: list[int]) -> list[str]:
 
 
 def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
-    step = -(-len(histogram.counts) // MAX_BINS) or 1
+    step = -(-len(histogram.counts) // _MAX_BINS) or 1
     counts = [sum(histogram.counts[at : at + step]) for at in range(0, len(histogram.counts), step)]
     return list(histogram.edges[:-1:step]) + list(histogram.edges[-1:]), counts
 
@@ -391,7 +391,7 @@ _STYLE = Html(
 _WIDE, _MARGIN, _ROW, _PICTURE_ROWS = 640, 12, 24, 24
 
 
-def picture(item: Chart) -> bytes | None:
+def picture(item: _Chart) -> bytes | None:
     """Returns a histogram, or the drawn column of a table as bars, as an SVG file for the card.
 
     None if there is nothing to draw.

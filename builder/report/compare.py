@@ -25,7 +25,7 @@ _OF_META = frozenset({"formats", "models", "patterns", "units", "outcomes"})
 
 
 @dataclass(slots=True)
-class DatasetFacts:
+class _DatasetFacts:
     """The facts that are compared; takes memory for an id and an origin per sample.
 
     tokens   None if a row has no line in meta/, which counts them
@@ -59,8 +59,8 @@ class DatasetDifference:
                     of meta/ if one of the datasets has none
     """
 
-    before: DatasetFacts
-    after: DatasetFacts
+    before: _DatasetFacts
+    after: _DatasetFacts
     same: int
     changed: int
     added: int
@@ -93,7 +93,7 @@ def compare(before: str, after: str) -> DatasetDifference:
     """Compares two datasets of any origin. Raises UsageError if there is no such dataset."""
     for dataset in (before, after):  # a mistyped second one is reported before the first is read
         dataset_path(dataset)
-    first, second = dataset_facts(before), dataset_facts(after)
+    first, second = _dataset_facts(before), _dataset_facts(after)
     removed, added = _missing(first, second), _missing(second, first)
     changed = (removed & added).total()
     tables = {}
@@ -114,16 +114,16 @@ def compare(before: str, after: str) -> DatasetDifference:
     )
 
 
-def _missing(one: DatasetFacts, other: DatasetFacts) -> Counter[tuple[str | None, ...]]:
+def _missing(one: _DatasetFacts, other: _DatasetFacts) -> Counter[tuple[str | None, ...]]:
     missing: Counter[tuple[str | None, ...]] = Counter()
     for name, count in (one.ids - other.ids).items():
         missing[one.places[name]] += count
     return missing
 
 
-def dataset_facts(dataset: str) -> DatasetFacts:
+def _dataset_facts(dataset: str) -> _DatasetFacts:
     """Counts a dataset. Raises UsageError if there is no such dataset."""
-    facts = DatasetFacts()
+    facts = _DatasetFacts()
     for row in dataset_rows(dataset):
         facts.samples += 1
         sample, meta = row.sample, row.meta
@@ -150,7 +150,7 @@ def dataset_facts(dataset: str) -> DatasetFacts:
     return facts
 
 
-def _count_tools(facts: DatasetFacts, sample: Sample) -> None:
+def _count_tools(facts: _DatasetFacts, sample: Sample) -> None:
     try:
         dialogue = to_dialogue(sample, written_style(sample))
     except ParseFault:

@@ -173,13 +173,13 @@ def macro(template: str, name: str, /, **values: object) -> Html:
     return Html(getattr(_environment().get_template(f"{template}.html").module, name)(**values))
 
 
-# Renders the frame of a page: one self-contained file; a policy allows its style and script.
+# -- renders the frame of a page -------------------------------------------------------------------
 
 T = TypeVar("T")
 
 
 @cache
-def asset(name: str) -> str:
+def _asset(name: str) -> str:
     """Returns the text of a style sheet or a script of this package."""
     return (files("builder.report") / "assets" / name).read_text(encoding="utf-8")
 
@@ -187,7 +187,7 @@ def asset(name: str) -> str:
 def policy(*, viewer: bool = False) -> str:
     """Returns the content-security policy: only this page's styles, scripts, forms and pages."""
     styles, scripts = (
-        " ".join(f"'{_hash(asset(f'{name}.{kind}'))}'" for name in _assets(viewer=viewer))
+        " ".join(f"'{_hash(_asset(f'{name}.{kind}'))}'" for name in _assets(viewer=viewer))
         for kind in ("css", "js")
     )
     own = "form-action 'self'; connect-src 'self'" if viewer else "form-action 'none'"
@@ -228,8 +228,8 @@ def page(
         subtitle=subtitle,
         viewer=viewer,
         policy=policy(viewer=viewer),
-        styles=[Html(asset(f"{name}.css")) for name in names],
-        scripts=[Html(asset(f"{name}.js")) for name in names],
+        styles=[Html(_asset(f"{name}.css")) for name in names],
+        scripts=[Html(_asset(f"{name}.js")) for name in names],
     )
     return f"{text}\n".encode()
 

@@ -34,7 +34,7 @@ from builder.report.samples import LEGEND, Picked, headline, sample_html
 from builder.text import counted, number, percent, shorten
 
 MAX_BYTES = 4_800_000
-MAX_SAMPLES = 30
+_MAX_SAMPLES = 30
 KEYS = (
     ("j or →", "next sample"),
     ("k or ←", "previous sample"),
@@ -42,7 +42,7 @@ KEYS = (
     ("/", "search the samples"),
     ("?", "show these keys"),
 )
-Render = Callable[[Sequence[Picked]], Iterable[Html]]
+_Render = Callable[[Sequence[Picked]], Iterable[Html]]
 """Samples → the body of each, in order."""
 
 _SAMPLE_BYTES = 60_000
@@ -73,7 +73,7 @@ def report_html(
     manifest: Manifest,
     audit: Audit | None,
     target: Target,
-    render: Render | None = None,
+    render: _Render | None = None,
     *,
     name: str = "",
 ) -> bytes:
@@ -92,7 +92,7 @@ def report_html(
         else:
             counts = count_dataset(dataset)
             chosen += picks(counts)
-        samples = fetch(dataset, chosen, MAX_SAMPLES)
+        samples = fetch(dataset, chosen, _MAX_SAMPLES)
     places = {picked.where: picked.number for picked in samples}
     sections = {
         "overview": join((first_screen(counts, manifest, audit), accounting(manifest.ledger))),

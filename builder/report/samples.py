@@ -32,11 +32,11 @@ from builder.sample import Sample
 from builder.text import number, shorten
 from builder.verify.verifier import MAX_CHARS
 
-# Renders the text that the model sees, with trained text and control tokens marked, and ids.
+# -- renders the text that the model sees ----------------------------------------------------------
 
-Span = tuple[int, int]
+_Span = tuple[int, int]
 
-MAX_ENCODED = 100_000
+_MAX_ENCODED = 100_000
 """Code points of the longest text that is tokenised to show its ids."""
 
 
@@ -51,9 +51,9 @@ class Rendered:
     """
 
     text: str
-    spans: tuple[Span, ...] = ()
-    control: tuple[Span, ...] = ()
-    tokens: tuple[tuple[int, int, Span], ...] = ()
+    spans: tuple[_Span, ...] = ()
+    control: tuple[_Span, ...] = ()
+    tokens: tuple[tuple[int, int, _Span], ...] = ()
     count: int = 0
     parts: Mapping[str, int] = field(default_factory=dict)
     trained: int = 0
@@ -61,9 +61,9 @@ class Rendered:
 
 def encode(
     rendering: str,
-    spans: Sequence[Span],
+    spans: Sequence[_Span],
     target: Target,
-    control: Sequence[Span] = (),
+    control: Sequence[_Span] = (),
     count: int = 0,
 ) -> Rendered:
     """Returns the rendering with its tokens; omits invalid spans.
@@ -78,7 +78,7 @@ def encode(
             good.append((start, end))
             at = end
     known = Rendered(rendering, tuple(good), tuple(control), count=count)
-    if len(rendering) > MAX_ENCODED:
+    if len(rendering) > _MAX_ENCODED:
         return known
     try:
         encoding = target.tokenizer.backend_tokenizer.encode(rendering, add_special_tokens=False)
@@ -111,7 +111,7 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
     return tag("pre", *html, class_="rendered", dir="auto")
 
 
-def _before_token(control: Sequence[Span], offset: int) -> int:
+def _before_token(control: Sequence[_Span], offset: int) -> int:
     """Returns the position; if it is inside a control token, the beginning of the token."""
     known = bisect_left(control, (offset, 0)) - 1
     return control[known][0] if known >= 0 and control[known][1] > offset else offset
@@ -261,7 +261,7 @@ def _digest(rendering: str) -> str:
     return hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _spans(picked: Picked, rendering: Rendering, sample: Sample, target: Target) -> list[Span]:
+def _spans(picked: Picked, rendering: Rendering, sample: Sample, target: Target) -> list[_Span]:
     """Returns the trained spans in meta/, or else those of the row's trained turns."""
     if picked.row.meta.spans:
         return list(picked.row.meta.spans)

@@ -22,7 +22,7 @@ from builder.report.html import EMPTY, Html, cut, join, macro, omission, tag, te
 from builder.sample import Sample
 from builder.text import counted, number, shorten
 
-# Shows what a call changes in a file as a diff: old and new text, or a patch.
+# -- shows what a call changes in a file as a diff: old and new text, or a patch -------------------
 
 _OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "search")
 _NEW = ("new_string", "new_str", "newText", "new_text", "newString", "replace")
@@ -106,7 +106,7 @@ def _compared(old: str, new: str) -> Iterator[str]:
         yield from (f"+{line}" for line in after[begin:end])
 
 
-# Tells the words of a person in a user message from text that an agent program inserted.
+# -- tells the words of a person in a user message from text that an agent program inserted --------
 
 _NAME = (
     r"[A-Za-z]+(?:[-_:][A-Za-z]+)+"  # command-name, ide_selection, qwen:user-prompt-submit-context
@@ -169,10 +169,10 @@ def pieces(content: str, opening: re.Pattern[str] = _OPENING) -> Iterator[tuple[
         if between.strip() or start == end:
             is_program = between.lstrip().startswith(_WHOLE)
             if between or not done:
-                yield shown_name(between) if is_program else "", between
+                yield _shown_name(between) if is_program else "", between
             done = start
         if end > start:
-            yield shown_name(content[done:end]), content[done:end]
+            yield _shown_name(content[done:end]), content[done:end]
             done = end
 
 
@@ -200,7 +200,7 @@ def pieces_of_result(content: str) -> Iterator[tuple[str, str]]:
         yield "", content[done:]
 
 
-def shown_name(inserted: str) -> str:
+def _shown_name(inserted: str) -> str:
     """Returns the name of inserted text: that of its element, or its first words."""
     opening = _OPENING.match(inserted.lstrip())
     return opening[1] if opening else f"{' '.join(inserted[:200].split()[:5])} …"

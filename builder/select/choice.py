@@ -70,7 +70,7 @@ def draw(identity: bytes, seed: int) -> bytes:
     return hashlib.blake2b(b"%d " % seed + identity, digest_size=16).digest()
 
 
-# Applies a budget of tokens to the whole dataset: selects conversations, drawn by a seed.
+# -- applies a budget of tokens to the whole dataset: selects conversations, drawn by a seed -------
 
 
 def beyond_budget(items: Sequence[Candidate], total: int, seed: int) -> frozenset[int]:
@@ -101,7 +101,7 @@ def beyond_budget(items: Sequence[Candidate], total: int, seed: int) -> frozense
     return frozenset(range(len(items))) - kept
 
 
-# Finds exact duplicates: conversations equal to another one or to its beginning.
+# -- finds exact duplicates: conversations equal to another one or to its beginning ----------------
 
 
 def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool) -> set[int]:

@@ -21,7 +21,7 @@ from builder.problem import Problem
 from builder.sources.source import Source
 from builder.sources.store import StoredObject
 
-# Copies objects of a store to this machine so that they can be read.
+# -- copies objects of a store to this machine so that they can be read ----------------------------
 
 _AT_ONCE = 16
 """Objects whose beginnings are requested at the same time."""

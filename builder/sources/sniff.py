@@ -15,7 +15,7 @@ from builder.problem import Problem
 from builder.sources.stream import ZIP_MAGIC, skip_line
 from builder.sources.table import TOOL_NAMES, Table, arguments_of
 
-# Finds and removes the nulls that rows of JSON have from a table.
+# -- finds and removes the nulls that rows of JSON have from a table -------------------------------
 
 _ROWS = 24
 """Rows that are looked at: Arrow pads all rows of a file alike."""

@@ -36,7 +36,7 @@ from builder.sources.stream import (
 )
 from builder.sources.table import MAGICS, FileTable, HubTable, Table, row_lines
 
-# Finds files that belong to a source but stand in other places.
+# -- finds files that belong to a source but stand in other places ---------------------------------
 
 
 def related_path(path: Path, pattern: str) -> Path | None:
@@ -63,7 +63,7 @@ def file_version(path: Path | None) -> tuple[int, int] | None:
     return None if status is None else (status.st_size, status.st_mtime_ns)
 
 
-# Describes what may look at the records of a source while they are decoded.
+# -- describes what may look at the records of a source while they are decoded ---------------------
 
 
 class Watch(Protocol):

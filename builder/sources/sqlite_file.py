@@ -20,7 +20,7 @@ from builder.sources.sniff import SQLITE_MAGIC
 from builder.sources.source import Source, Watch
 from builder.sources.stream import STREAM_ERRORS
 
-# Caches results that several readers need of a source.
+# -- caches results that several readers need of a source ------------------------------------------
 
 _T = TypeVar("_T")
 

@@ -66,7 +66,7 @@ def skip_line(stream: BinaryIO) -> int:
     return size
 
 
-# Describes chunks of a large file: what to read, and the state of the file when it was cut.
+# -- describes chunks of a large file --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class ItemChunk:
 Chunk = LineChunk | ItemChunk
 
 
-# Finds the records of a JSON document that is one object with a list of them inside.
+# -- finds the records of a JSON document that is one object with a list of them inside ------------
 
 _MAX_DEPTH = 2
 _SPEAKER = frozenset({"role", "from", "sender", "author", "speaker"})

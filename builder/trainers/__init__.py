@@ -29,9 +29,6 @@ DEFAULT_LENGTHS: dict[str, int] = {
 """Tokens after which a trainer cuts (or refuses) a sample unless configured otherwise."""
 
 
-COMMON_LENGTHS = (("4k", 4_096), ("8k", 8_192), ("16k", 16_384), ("32k", 32_768))
-"""Lengths in tokens that people train with, by name."""
-
 _EXACT = "Exact: trains the tokens of meta.spans in the verified text, and nothing else."
 """The first line of a configuration that needs no warning."""
 

@@ -139,7 +139,7 @@ TRL = Trainer(
 )
 
 
-# Unsloth (2026.10.9): takes labels as they are, or finds the turns by their markers.
+# -- unsloth (2026.10.9): takes labels as they are, or finds the turns by their markers ------------
 
 
 def _configure_unsloth(export: ExportFiles, facts: Facts) -> dict[str, str]:

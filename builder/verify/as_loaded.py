@@ -32,7 +32,7 @@ from builder.sample import Sample
 from builder.sources.store import hub_name
 from builder.verify.summary import LineReport
 
-# Predicts what `datasets.load_dataset` would change in a sample, before it is written.
+# -- predicts what `datasets.load_dataset` would change in a sample, before it is written ----------
 
 _TIMESTAMP = re.compile(
     r"\d{4}-\d\d-\d\d([ T]\d\d(:?\d\d(:?\d\d(\.\d+)?)?)?\s*(Z|[+-]\d\d(:?\d\d)?)?)?"
@@ -93,7 +93,7 @@ def _around(was: str, now: str) -> str:
     )
 
 
-# Finds the samples at which a loader fails as a whole, by loading parts of a dataset.
+# -- finds the samples at which a loader fails as a whole, by loading parts of a dataset -----------
 
 _PROBES = 200
 """Maximum number of loads in the search."""

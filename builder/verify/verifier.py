@@ -49,7 +49,7 @@ from builder.text import counted
 from builder.verify.options import VerifyOptions
 from builder.verify.schemas import BrokenSchemaFault, violations
 
-# Implements the checks that need no template (docs/output.md lists them).
+# -- implements the checks that need no template (docs/output.md lists them) -----------------------
 
 
 def _well_formed(sample: Sample) -> Iterator[CheckFinding]:
@@ -245,7 +245,7 @@ def tools(
     return hard, soft
 
 
-# Compares the tokens of a sample with those that a server or a trainer recorded.
+# -- compares the tokens of a sample with those that a server or a trainer recorded ----------------
 
 _LOOK = 64
 """Tokens from a difference on that are decoded to find its cause."""

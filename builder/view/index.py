@@ -45,7 +45,7 @@ from builder.text import number, shorten
 # Filters, counts and sorts many rows in milliseconds, using compact arrays.
 
 Mask = NDArray[np.bool_]
-Numbers = NDArray[np.uint32]
+_Numbers = NDArray[np.uint32]
 
 _STALE = 0.5
 """Seconds for which a copy of growing columns is reused."""
@@ -54,11 +54,11 @@ _MANY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class FacetColumn:
+class _FacetColumn:
     """The (row, value) pairs of a facet: row numbers, and indexes of values in `names`."""
 
-    rows: Numbers
-    codes: Numbers
+    rows: _Numbers
+    codes: _Numbers
     names: Sequence[str]
 
     def mask(self, count: int, value: str) -> Mask:
@@ -109,7 +109,7 @@ class ColumnView:
 
     count: int
     is_complete: bool
-    facets: Mapping[str, FacetColumn]
+    facets: Mapping[str, _FacetColumn]
     numbers: Mapping[str, NDArray[np.uint64]]
 
 
@@ -158,7 +158,7 @@ class Columns:
             return shared if self._is_complete else shared.copy()  # an exported array cannot grow
 
         facets = {
-            name: FacetColumn(
+            name: _FacetColumn(
                 column(self._rows[name], np.uint32),
                 column(self._codes[name], np.uint32),
                 list(self._names[name]),
@@ -169,9 +169,9 @@ class Columns:
         return ColumnView(self._count, self._is_complete, facets, numbers)
 
 
-# Represents the query of a list (text, values of facets, order), which is part of its URL.
+# -- represents the query of a list (text, values of facets, order), which is part of its URL ------
 
-MAX_TEXT = 300
+_MAX_TEXT = 300
 """Characters of a text or value that are used; the rest is ignored."""
 
 
@@ -193,10 +193,10 @@ class Query:
         cls, params: Mapping[str, str], facets: Collection[str], sorts: Collection[str]
     ) -> Query:
         """Parses the fields of a URL; ignores unknown ones."""
-        chosen = [(name, params[name][:MAX_TEXT]) for name in facets if params.get(name)]
+        chosen = [(name, params[name][:_MAX_TEXT]) for name in facets if params.get(name)]
         sort = params.get("sort", "")
         return cls(
-            params.get("text", "").strip()[:MAX_TEXT], tuple(chosen), sort if sort in sorts else ""
+            params.get("text", "").strip()[:_MAX_TEXT], tuple(chosen), sort if sort in sorts else ""
         )
 
     def __bool__(self) -> bool:
@@ -238,16 +238,16 @@ def whole_number(written: str) -> int:
     return int(written) if written.isascii() and written.isdigit() and len(written) < 16 else 0
 
 
-# Searches all rows for a text in a thread; the matches so far are available at any time.
+# -- searches all rows for a text in a thread; the matches so far are available at any time --------
 
 Row: TypeAlias = "bytes | Json"
 """A line that is not decoded yet, or the value of a row."""
 
-RowTexts = Callable[[Json], Iterator[str]]
+_RowTexts = Callable[[Json], Iterator[str]]
 """Yields the texts of a row that are searched."""
 
 
-class TextScan:
+class _TextScan:
     """One pass over the rows that records which of them contain a text, ignoring case.
 
     A line is decoded only if its bytes may contain the text. Lines with escapes that only other
@@ -255,7 +255,7 @@ class TextScan:
     quotes are escaped in messages but not in tool definitions.
     """
 
-    def __init__(self, text: str, rows: Iterator[Row], texts: RowTexts) -> None:
+    def __init__(self, text: str, rows: Iterator[Row], texts: _RowTexts) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
         self._needle = dumps(text)[1:-1].casefold()
         self._has_quotes = '"' in text
@@ -326,13 +326,13 @@ def sample_texts(value: Json) -> Iterator[str]:
         yield tools if isinstance(tools, str) else dumps(tools)
 
 
-def reject_texts(value: Json) -> Iterator[str]:
+def _reject_texts(value: Json) -> Iterator[str]:
     """Yields the values of a line of rejects.jsonl."""
     for item in as_dict(value).values():
         yield as_str(item)
 
 
-# Defines the facets by which the viewer filters samples, and the numbers by which it sorts.
+# -- defines the facets by which the viewer filters samples ----------------------------------------
 
 FACETS = {
     "review": "Review",
@@ -351,7 +351,7 @@ FACETS = {
 }
 """{facet: title}; "review" is not indexed, because reviews change."""
 
-NUMBERS = ("length", "turns", "calls", "errors", "id")
+_NUMBERS = ("length", "turns", "calls", "errors", "id")
 
 _SORTED = {
     "length": ("longest first", "shortest first"),
@@ -404,7 +404,7 @@ _MAX_VALUES = 200
 _MAX_NUMBER = 1 << 62
 
 
-def sample_values(row: DatasetRow, counts: RowCounts) -> dict[str, list[str]]:
+def sample_values(row: DatasetRow, counts: _RowCounts) -> dict[str, list[str]]:
     """Returns {facet: values}, without the facets that have none."""
     meta, changes = row.meta, row.reading.changes if row.foreign else {}
     values = {
@@ -421,7 +421,7 @@ def sample_values(row: DatasetRow, counts: RowCounts) -> dict[str, list[str]]:
         "code": [*meta.changes, *changes][:_MAX_VALUES],
         "source": _texts(meta.source),
     }
-    return {name: [facet_value(value) for value in own] for name, own in values.items() if own}
+    return {name: [_facet_value(value) for value in own] for name, own in values.items() if own}
 
 
 def facet_meaning(facet: str, value: str) -> str:
@@ -434,12 +434,12 @@ def facet_meaning(facet: str, value: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def facet_value(value: str) -> str:
+def _facet_value(value: str) -> str:
     """Shortens a value for lists and URLs, and replaces lone surrogates."""
     return shorten(value, _MAX_VALUE).encode("utf-8", "replace").decode()
 
 
-def sample_numbers(row: DatasetRow, counts: RowCounts) -> dict[str, int]:
+def sample_numbers(row: DatasetRow, counts: _RowCounts) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
     answers = (message.get("role") == "assistant" for message in messages(content(row)))
@@ -496,7 +496,7 @@ _CALL = re.compile(r'<tool_call>\s*(?:\{"name": ("(?:[^"\\]|\\.)*")|<function=([
 
 
 @dataclass(slots=True)
-class RowCounts:
+class _RowCounts:
     """The assistant turns of a row, the names of the called tools, and how many calls failed."""
 
     turns: int = 0
@@ -504,10 +504,10 @@ class RowCounts:
     errors: int = 0
 
 
-def row_counts(row: DatasetRow) -> RowCounts:
+def row_counts(row: DatasetRow) -> _RowCounts:
     """Counts a row, whatever it contains."""
     logged = row.failed_calls
-    counts = RowCounts(errors=sum(failure == ERROR for failure in (logged or {}).values()))
+    counts = _RowCounts(errors=sum(failure == ERROR for failure in (logged or {}).values()))
     for message in messages(content(row)):
         role, written = message.get("role"), as_str(message.get("content"))
         if role == "assistant":
@@ -558,7 +558,7 @@ class Result:
     searched  the share of the rows that was searched, from 0 to 1
     """
 
-    numbers: Numbers
+    numbers: _Numbers
     view: ColumnView
     masks: Mapping[str, Mask]
     searched: float
@@ -594,7 +594,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedRows:
+class _IndexedRows:
     """How an index reads its rows.
 
     fill   fills the columns until the callback returns true
@@ -606,20 +606,20 @@ class IndexedRows:
 
     fill: Callable[[Columns, Callable[[], bool]], None]
     scan: Callable[[], Iterator[Row]]
-    texts: RowTexts
+    texts: _RowTexts
     sorts: Collection[str]
     orders: Mapping[str, Sequence[str]]
 
 
-class Index:
+class _Index:
     """The columns of all rows, and queries on them; caches the last results and searches."""
 
-    def __init__(self, columns: Columns, origin: IndexedRows) -> None:
+    def __init__(self, columns: Columns, origin: _IndexedRows) -> None:
         self._columns = columns
         self._origin = origin
         self._lock = threading.Lock()
         self._results: OrderedDict[tuple[Query, int, object], Result] = OrderedDict()
-        self._scans: OrderedDict[str, TextScan] = OrderedDict()
+        self._scans: OrderedDict[str, _TextScan] = OrderedDict()
         self._is_closed = False
         self._done = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
@@ -683,7 +683,7 @@ class Index:
                     self._results.popitem(last=False)
         return result
 
-    def _sorted(self, numbers: Numbers, view: ColumnView, sort: str) -> Numbers:
+    def _sorted(self, numbers: _Numbers, view: ColumnView, sort: str) -> _Numbers:
         if not sort or sort not in self._origin.sorts:
             return numbers
         name, is_descending = sort.removeprefix("-"), sort.startswith("-")
@@ -695,23 +695,23 @@ class Index:
             keys = view.facets[name].ranks(view.count, order, descending=is_descending)[numbers]
         return numbers[np.argsort(keys, kind="stable")]
 
-    def _scan(self, text: str) -> TextScan:
+    def _scan(self, text: str) -> _TextScan:
         with self._lock:
             known = self._scans.pop(text, None)
             if known is None:
-                known = TextScan(text, self._origin.scan(), self._origin.texts)
+                known = _TextScan(text, self._origin.scan(), self._origin.texts)
             self._scans[text] = known
             if len(self._scans) > _SCANS:
                 self._scans.popitem(last=False)[1].stop()
             return known
 
 
-class SampleIndex(Index):
+class SampleIndex(_Index):
     """The index of the samples."""
 
     def __init__(self, rows: Rows) -> None:
-        columns = Columns([name for name in FACETS if name != "review"], NUMBERS)
-        origin = IndexedRows(
+        columns = Columns([name for name in FACETS if name != "review"], _NUMBERS)
+        origin = _IndexedRows(
             partial(_index_samples, rows),
             partial(_scan_samples, rows),
             sample_texts,
@@ -721,13 +721,13 @@ class SampleIndex(Index):
         super().__init__(columns, origin)
 
 
-class RejectIndex(Index):
+class RejectIndex(_Index):
     """The index of rejects.jsonl."""
 
     def __init__(self, path: Path) -> None:
         self.lines = LineIndex(path)
         columns = Columns(REJECT_FACETS, ())
-        origin = IndexedRows(self._fill, lambda: _stored(self.lines), reject_texts, (), {})
+        origin = _IndexedRows(self._fill, lambda: _stored(self.lines), _reject_texts, (), {})
         super().__init__(columns, origin)
 
     def line(self, number: int) -> dict[str, Json] | None:
@@ -741,7 +741,7 @@ class RejectIndex(Index):
             if is_closed():
                 return
             reject = Reject.read(decoded(line))
-            own = {name: facet_value(getattr(reject, name) or "") for name in REJECT_FACETS}
+            own = {name: _facet_value(getattr(reject, name) or "") for name in REJECT_FACETS}
             columns.add({name: [text] for name, text in own.items() if text}, {})
 
 

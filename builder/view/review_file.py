@@ -18,8 +18,8 @@ from builder.view.index import ColumnView, Mask, id_digest
 MAX_NOTE = 4_000
 """Characters of a note."""
 
-ACCEPTED, REJECTED, UNDECIDED, NOTED = "accepted", "rejected", "undecided", "with a note"
-STATES = (ACCEPTED, REJECTED, UNDECIDED, NOTED)
+ACCEPTED, REJECTED, _UNDECIDED, _NOTED = "accepted", "rejected", "undecided", "with a note"
+STATES = (ACCEPTED, REJECTED, _UNDECIDED, _NOTED)
 """The values of the facet "review"."""
 
 

@@ -31,7 +31,7 @@ from builder.view.index import whole_number
 from builder.view.review_file import ReviewFile, review_path
 from builder.view.viewer import Viewer
 
-HOST = "127.0.0.1"
+_HOST = "127.0.0.1"
 
 _HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
@@ -48,7 +48,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 MAX_FORM = 64 << 10
 """Bytes of a form: enough for the longest note with every character percent-encoded."""
-MAX_FIELDS = 600
+_MAX_FIELDS = 600
 """Fields of a URL or a form."""
 
 
@@ -58,15 +58,15 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, viewer: Viewer, port: int = 0) -> None:
-        super().__init__((HOST, port), _Handler)
+        super().__init__((_HOST, port), _Handler)
         self.viewer = viewer
         self.token = secrets.token_urlsafe(24)
-        self.names = frozenset(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
+        self.names = frozenset(f"{name}:{self.server_port}" for name in (_HOST, "localhost"))
 
     @property
     def url(self) -> str:
         """Returns the URL to open."""
-        return f"http://{HOST}:{self.server_port}/{self.token}/"
+        return f"http://{_HOST}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignores disconnects; prints any other error, which is a bug, in a line."""
@@ -184,14 +184,14 @@ def _fields(query: str) -> dict[str, str]:
     """Parses a query; the last value of a name counts. Returns {} if there are too many fields."""
     try:
         fields = parse_qs(
-            query, errors="replace", keep_blank_values=True, max_num_fields=MAX_FIELDS
+            query, errors="replace", keep_blank_values=True, max_num_fields=_MAX_FIELDS
         )
     except ValueError:
         return {}
     return {key: values[-1] for key, values in fields.items()}
 
 
-# Serves the pages of a dataset for as long as its reader wants them.
+# -- serves the pages of a dataset for as long as its reader wants them ----------------------------
 
 
 @dataclass(frozen=True, slots=True)

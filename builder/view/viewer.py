@@ -56,14 +56,14 @@ from builder.view.index import (
 )
 from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile
 
-# Renders lists of rows that match a query: search, facets with counts, links to pages.
+# -- renders lists of rows that match a query: search, facets with counts, links to pages ----------
 
 PAGE_ROWS = 50
 _SHOWN_VALUES = 7
 _MORE_VALUES = 60
 
-Top = Callable[[str, int], tuple[list[tuple[str, int]], int]]
-Link = tuple[str, str, str]
+_Top = Callable[[str, int], tuple[list[tuple[str, int]], int]]
+_Link = tuple[str, str, str]
 """(text, address, relation or "")"""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,}|[A-Z0-9]{26}")
@@ -73,7 +73,7 @@ _FOLDERS = frozenset(("sessions", "session", "projects", "rollout", "chats", "lo
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class _ListPage:
     """The contents of a list.
 
     address  the address of the list; "" for the samples
@@ -92,7 +92,7 @@ class ListPage:
     facets: Mapping[str, str]
     orders: Mapping[str, Sequence[str]]
     sorts: Mapping[str, str]
-    top: Top
+    top: _Top
     meanings: Callable[[str, str], str] = lambda *_: ""
 
     def page(self, params: Mapping[str, str]) -> tuple[int, list[int]]:
@@ -191,7 +191,7 @@ class ListPage:
         note = f"The {number(most)} most frequent of these." if left > most else ""
         return self.facets[name], links[:visible], links[visible:], left, note
 
-    def _steps(self, page: int) -> list[Link]:
+    def _steps(self, page: int) -> list[_Link]:
         last = self.pages - 1
         steps = (("First", 0, ""), ("Previous page", page - 1, "prev"),
                  ("Next page", page + 1, "next"), ("Last", last, ""))  # fmt: skip
@@ -202,9 +202,9 @@ class ListPage:
         ]
 
 
-def step_links(
+def _step_links(
     result: Result, row: int, query: Query, back: str, url: Callable[[int], str | None]
-) -> list[Link]:
+) -> list[_Link]:
     """Returns links from row `row` to its neighbours in the result, and back to the list.
 
     `back` is the address of the list; `url` returns that of a row, or None.
@@ -234,7 +234,7 @@ def brief_source(source: str) -> str:
     return " ".join(filter(None, (name, day))) or source
 
 
-# Finds the raw records of a sample in its logs, if they still exist.
+# -- finds the raw records of a sample in its logs, if they still exist ----------------------------
 
 MAX_RECORDS = 60
 _MAX_BYTES = 32 << 20
@@ -245,11 +245,11 @@ _PROBE = 80
 _LINES = re.compile(r"(?:(?P<member>\S+) )?lines? (?P<first>\d+)(?:(?:-| to line )(?P<last>\d+))?")
 _ITEMS = re.compile(r"(?P<key>\w*)\[(?P<first>\d+)\](?:-(?P=key)\[(?P<last>\d+)\])?")
 
-Record = tuple[str, str]
+_Record = tuple[str, str]
 """(location, text)"""
 
 
-def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
+def raw_records(logs: Path, source: str, record: str) -> list[_Record] | None:
     """Returns at most MAX_RECORDS + 1 records, or None if they cannot be found.
 
     `source` and `record` come from meta/, which is not trusted: nothing outside `logs` is read.
@@ -274,7 +274,7 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
     return _items(document, items["key"], *_range(items))
 
 
-def _text(path: Path) -> list[Record] | None:
+def _text(path: Path) -> list[_Record] | None:
     """Returns the beginning of a text file; None for a binary file."""
     with path.open("rb") as stream:
         data = stream.read(4 * _CHARACTERS)
@@ -288,7 +288,7 @@ def _range(match: re.Match[str]) -> tuple[int, int]:
     return first, int(match["last"][:15]) if match["last"] else first
 
 
-def _lines(source: Source, first: int, last: int) -> Iterator[Record]:
+def _lines(source: Source, first: int, last: int) -> Iterator[_Record]:
     for item in source.lines():
         if isinstance(item, Problem):  # too long to show, or cut off at the end of the file
             place = item.where.removeprefix("line ")
@@ -300,7 +300,7 @@ def _lines(source: Source, first: int, last: int) -> Iterator[Record]:
             yield f"line {item[0]}", item[1].decode("utf-8", "replace")
 
 
-def _items(document: Json, key: str, first: int, last: int) -> list[Record] | None:
+def _items(document: Json, key: str, first: int, last: int) -> list[_Record] | None:
     listed = document.get(key) if key and isinstance(document, dict) else document
     if not isinstance(listed, list):
         return None
@@ -308,8 +308,8 @@ def _items(document: Json, key: str, first: int, last: int) -> list[Record] | No
     return [(f"{key}[{at}]", indented(listed[at])) for at in range(first, last + 1)]
 
 
-def records_of_turns(
-    messages: Sequence[tuple[str, str]], records: Sequence[Record]
+def _records_of_turns(
+    messages: Sequence[tuple[str, str]], records: Sequence[_Record]
 ) -> dict[int, tuple[str, str]]:
     """Returns {turn: (id on the page, location) of the record that contains its text}.
 
@@ -332,14 +332,14 @@ def records_of_turns(
     return locations
 
 
-def raw_html(records: list[Record] | None) -> Html:
+def raw_html(records: list[_Record] | None) -> Html:
     """Returns the records, each with its location."""
     shown = [(where, cut(value, _CHARACTERS)) for where, value in (records or ())[:MAX_RECORDS]]
     more = omission(1, "record or more") if len(records or ()) > MAX_RECORDS else EMPTY
     return macro("viewer", "records", found=shown, more=more)
 
 
-# Renders the rejects: their reasons with counts, the rejects of one reason, each on a page.
+# -- renders the rejects ---------------------------------------------------------------------------
 
 _FIELDS = 20
 _REASONS = 200
@@ -349,7 +349,7 @@ _ABOUT = (
 )
 
 
-def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
+def _reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     """Returns the reasons with their counts, or the matching rejects of one or of a search."""
     query = _reject_query(params)
     result = _result(index, query)
@@ -357,7 +357,7 @@ def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     is_grouped = not code and not query.text
     facets = {name: title for name, title in REJECT_FACETS.items()
               if name != "code" or not is_grouped}  # fmt: skip
-    listed = ListPage("rejects", "rejects", query, result, facets, {}, {}, result.top, _meaning)
+    listed = _ListPage("rejects", "rejects", query, result, facets, {}, {}, result.top, _meaning)
     page, numbers = listed.page(params)
     if is_grouped:
         note = tag("p", text(_ABOUT), class_="note")
@@ -378,7 +378,7 @@ def _reasons(result: Result, query: Query) -> Html:
     return macro("viewer", "reasons", groups=groups)
 
 
-def reject_page(
+def _reject_page(
     index: RejectIndex, line_number: int, params: Mapping[str, str], logs: Path | None
 ) -> Html | None:
     """Returns the page of a reject with its raw record, or None."""
@@ -391,7 +391,7 @@ def reject_page(
         record = tag("p", text(note), class_="note")
     else:
         record = raw_html(raw_records(logs, reject.source, reject.record))
-    links = step_links(
+    links = _step_links(
         _result(index, query), line_number, query, "rejects",
         lambda other: query.url("reject", line=other),
     )  # fmt: skip
@@ -430,9 +430,9 @@ def _item(line_number: int, reject: Reject, query: Query) -> tuple[str, bool, Ht
     return reject.code, is_loss(reject.code), shown, place, address
 
 
-# Renders the page of one sample: navigation, the review form, the sample.
+# -- renders the page of one sample: navigation, the review form, the sample -----------------------
 
-RECORDS, RENDERED = "records", "text"
+_RECORDS, _RENDERED = "records", "text"
 """The values of `side` that show the raw records or the rendered text next to the conversation."""
 
 _LIMITS = Limits(60_000, 20_000, 40_000, 400, 200, 4_000)
@@ -441,7 +441,7 @@ _MAX_SAMPLE = 6_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SamplePage:
+class _SamplePage:
     """A request for a sample.
 
     at       the number of the sample in the dataset, from 0
@@ -467,8 +467,8 @@ class SamplePage:
         """
         picked = Picked(self.at, self.row)
         title, about = headline(picked)
-        views = [("Conversation", ""), ("Rendered text", RENDERED)]
-        views += [("Raw records", RECORDS)] if self.logs is not None else []
+        views = [("Conversation", ""), ("Rendered text", _RENDERED)]
+        views += [("Raw records", _RECORDS)] if self.logs is not None else []
         shown = self.side if self.side in dict(views).values() else ""
         tabs = [(name, self._url(self.address, side), side == shown) for name, side in views]
         return macro(
@@ -500,7 +500,7 @@ class SamplePage:
             address = rows.locate(other)
             return self._url(address, self.side) if address is not None else None
 
-        links = step_links(result, self.at, self.query, "", url)
+        links = _step_links(result, self.at, self.query, "", url)
         return macro("viewer", "steps", where=where, links=links, label="Samples of the result")
 
     def _url(self, to: Address, side: str) -> str:
@@ -508,20 +508,20 @@ class SamplePage:
 
     def _reading(self) -> DisplayOptions:
         """Returns the display options: marked matches, and what the right side shows."""
-        if self.logs is None or self.side != RECORDS:
-            rendered = self.side == RENDERED
+        if self.logs is None or self.side != _RECORDS:
+            rendered = self.side == _RENDERED
             return DisplayOptions(self.query.pattern, outline=True, rendered=rendered)
         meta, sample = self.row.meta, self.row.sample
         records = raw_records(self.logs, meta.source, meta.record)
         locations: dict[int, tuple[str, str]] = {}
         if isinstance(sample, Sample) and records:
-            locations = records_of_turns(sample.messages, records)
+            locations = _records_of_turns(sample.messages, records)
         heading = tag("h3", text("Raw records"))
         raw = tag("section", join((heading, raw_html(records))), class_="raw")
         return DisplayOptions(self.query.pattern, True, locations, raw)
 
 
-KEYS = (
+_KEYS = (
     ("j or →", "next sample, or next row of a list"),
     ("k or ←", "previous sample or row"),
     ("Enter", "open the row"),
@@ -598,7 +598,7 @@ class Viewer:
             return there, len(there)
 
         orders = {**ORDERS, "review": STATES}
-        listed = ListPage("", "samples", query, result, FACETS, orders, SORTS, top, facet_meaning)
+        listed = _ListPage("", "samples", query, result, FACETS, orders, SORTS, top, facet_meaning)
         page, numbers = listed.page(params)
         bulk = EMPTY
         if query and len(result.numbers) > 1 and result.is_complete:
@@ -677,7 +677,7 @@ class Viewer:
         query = _sample_query(params)
         known = self.rows.number(address)
         row_number = known if known is not None else address.row
-        sample_page = SamplePage(
+        sample_page = _SamplePage(
             row, address, row_number, query, params.get("side", ""), self.target, self.logs,
             self.review.decisions.get(sample_id(row), Decision()),
         )  # fmt: skip
@@ -780,14 +780,14 @@ class Viewer:
         if self.rejected is None:
             note = f"There is no {REJECTS}."
             return self._page("Rejects", tag("p", text(note), class_="note"))
-        return self._page("Rejects", reject_list(self.rejected, params))
+        return self._page("Rejects", _reject_list(self.rejected, params))
 
     def reject(self, params: Mapping[str, str]) -> bytes | None:
         """Returns the page of a reject, or None."""
         if self.rejected is None:
             return None
         line_number = whole_number(params.get("line", ""))
-        content = reject_page(self.rejected, line_number, params, self.logs)
+        content = _reject_page(self.rejected, line_number, params, self.logs)
         return (
             self._page(f"Reject {number(line_number + 1)}", content)
             if content is not None
@@ -836,7 +836,7 @@ class Viewer:
         links = [(".", "Samples"), ("rejects", "Rejects"), ("overview", "Overview")]
         if self.rejected is None:
             links.remove(("rejects", "Rejects"))
-        return page(shorten(name, 80), main, links, KEYS, subtitle=title, viewer=True)
+        return page(shorten(name, 80), main, links, _KEYS, subtitle=title, viewer=True)
 
 
 def _sample_query(params: Mapping[str, str]) -> Query:

@@ -43,7 +43,7 @@ from builder.readers.toolkit.unknown_keys import noted
 Block = dict[str, Json]
 
 _HALF_CALL = "tool_use without its end"
-"""The type that `stream` gives to a call with incomplete arguments."""
+"""The type that `whole_message` gives to a call with incomplete arguments."""
 
 _SILENT = frozenset({"redacted_thinking", "tool_addition", "tool_removal"})
 """Encrypted thoughts, and notes that a listed tool may or may not be used from here on."""
@@ -177,7 +177,7 @@ def whole_message(events: Iterable[Json]) -> dict[str, Json]:
     """Returns the message of the events, in the form of a response that is not streamed.
 
     It has no `stop_reason` if the end is missing or an event is an error. A call with incomplete
-    arguments has the type HALF_CALL.
+    arguments has the type _HALF_CALL.
     """
     message: dict[str, Json] = {}
     open_blocks: dict[int, _Block] = {}

@@ -63,7 +63,7 @@ _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
     """Returns the messages of a row's turns; a turn that is not an object is an unknown part.
 
-    `changes` counts those of `text_tags.assistant_parts`, and `result_unwrapped` for each result
+    `changes` counts those of `assistant_parts`, and `result_unwrapped` for each result
     that was in an object of name and content.
     """
     messages: list[Message] = []

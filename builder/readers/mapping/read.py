@@ -40,7 +40,7 @@ from builder.sources.listing import local_copy
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
 
-# Orders the records of a conversation by numbers, times or numbered names.
+# -- orders the records of a conversation by numbers, times or numbered names ----------------------
 
 _NUMBER = re.compile(r"\s*-?\d{1,15}(?:\.\d{1,15})?\s*", re.ASCII)
 """A number in a text: a table in CSV has nothing else."""
@@ -444,7 +444,7 @@ def _first(path: str | None, values: Sequence[Json]) -> Json:
     return next((value for value in found if value is not None and value != ""), None)
 
 
-# Checks a mapping against the logs that it is for: each path must find something.
+# -- checks a mapping against the logs that it is for: each path must find something ---------------
 
 _DEPTH = 4
 _PLACES = 200
