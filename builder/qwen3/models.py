@@ -68,7 +68,14 @@ def target_of(model: Model, *, asks_hub: bool = True) -> str:
         is_here(model.name) or (asks_hub and _can_be_loaded(model.name))
     ):
         return str(Reference(model.name, model=model.name))
-    return str(Reference(EMBEDDED, model.sha256, model=model.name))
+    text = str(Reference(EMBEDDED, model.sha256, model=model.name))
+    if not _can_be_loaded(text):
+        raise UsageError(
+            f"--for {model.name}: its chat template is on the Hub alone, which was not reached:"
+            f" `hf download {model.name} tokenizer.json tokenizer_config.json chat_template.jinja"
+            " --local-dir tokenizer`, then `--tokenizer tokenizer`"
+        )
+    return text
 
 
 @cache

@@ -72,3 +72,11 @@ def test_the_model_of_a_dataset_is_that_of_its_exports(tmp_path):
 
 def test_a_folder_is_a_fine_tune(tmp_path):
     assert target_of(model_named(str(tmp_path))) == str(tmp_path)
+
+
+def test_a_text_that_only_the_hub_has_is_one_line_with_the_command(capsys, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert cli.main(["build", str(DATA), "--for", "Qwen3.8-27B", "-o", "out"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "hf download Qwen/Qwen3.8-27B tokenizer.json" in error
