@@ -8,13 +8,13 @@ import pytest
 PROGRAM = """
 import sys
 from builder.parallel.host import own_process
-from builder.qwen3 import pretrained
+from builder.qwen3 import tokenizer
 from builder.qwen3.tokenizer import load
 
 if sys.argv[1] != "library":
     own_process()
 if sys.argv[1] == "other version":
-    pretrained._MODULE = "transformers.no_such_module"
+    tokenizer._MODULE = "transformers.no_such_module"
 target = load()
 tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]

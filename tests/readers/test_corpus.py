@@ -71,7 +71,6 @@ ONE_CALL = {
 
 NOTHING = {
     "bfcl": "evaluation data",
-    "langchain": "the example's calls have arguments that are no JSON",
     "tau2-bench": "speech to speech: no text of turns",
 }
 """Folders with nothing to train on, and the reason: such a build exits with 1."""
