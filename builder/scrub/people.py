@@ -93,9 +93,12 @@ def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple
 
 
 class UserFinder:
-    """Finds known names of users. `reserved` are names of tools and of their parameters."""
+    """Finds known names of users, or of another `kind`; `reserved` are names of the tools."""
 
-    def __init__(self, names: Sequence[str], reserved: Collection[str]) -> None:
+    def __init__(
+        self, names: Sequence[str], reserved: Collection[str], kind: str = "user_name"
+    ) -> None:
+        self._kind = kind
         ordinary = WORDS["program"] | _NAMES_OF_WORDS
         self._is_word = {
             name: len(name) > 2 and name.lower() not in ordinary and name not in reserved
@@ -111,7 +114,7 @@ class UserFinder:
                 if _stands_alone(text, at, end) and (
                     is_word or _OF_USER.search(text[max(0, at - 96) : at])
                 ):
-                    yield Hit(at, end, "user_name")
+                    yield Hit(at, end, self._kind)
                 at = text.find(name, end)
 
 

@@ -218,23 +218,34 @@ def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
 def _personal(dialogue: Dialogue) -> dict[tuple[str, str], tuple[Hit, ...]]:
     """Returns {(name, text): hits} for the texts of a dialogue with personal data.
 
-    A name of a user that a path shows is found in all of them. The keys of definitions say nothing
-    about their examples.
+    A name of a user that a path shows, or of a person that a key shows, is found in all of them.
+    The keys of definitions say nothing about their examples.
     """
     named = list(dialogue_strings(dialogue))
     texts = [text for _, text in named]
     found = personal_in(texts)
-    if names := known_users(texts, found):
+    keyed = {
+        (name, text): (hit,)
+        for name, text in dialogue_strings(replace(dialogue, tools=()))
+        if (hit := named_person(name, text))
+    }
+    persons = {text for (_, text), (hit,) in keyed.items() if hit.kind == _PERSON}
+    for text, hits in zip(texts, found, strict=True):
+        persons.update(text[hit.start : hit.end] for hit in hits if hit.kind == _PERSON)
+    persons = {name for name in persons if name[:1].isupper()}
+    users = known_users(texts, found)
+    if users or persons:
         reserved = {text for tool in dialogue.tools for _, text in value_strings(tool)}
-        finder = UserFinder(names, reserved)
+        ordered = sorted(persons, key=lambda name: (-len(name), name))
+        finders = (UserFinder(users, reserved), UserFinder(ordered, reserved, _PERSON))
         found = [
-            apart([*finder.hits(text), *hits]) for text, hits in zip(texts, found, strict=True)
+            apart([*(hit for finder in finders for hit in finder.hits(text)), *hits])
+            for text, hits in zip(texts, found, strict=True)
         ]
-    hits_of = {place: hits for place, hits in zip(named, found, strict=True) if hits}
-    for name, text in dialogue_strings(replace(dialogue, tools=())):
-        if hit := named_person(name, text):
-            hits_of[name, text] = (hit,)
-    return hits_of
+    return {place: hits for place, hits in zip(named, found, strict=True) if hits} | keyed
+
+
+_PERSON = "person_name"
 
 
 _KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")

@@ -84,8 +84,9 @@ def test_arguments_are_read_by_their_keys_and_definitions_are_not():
     call = scrubbed.dialogue.turns[1].calls[0]
     assert list(call.arguments) == list(MEMBERS)
     assert not any(datum in call.text for datum in PEOPLE)
+    assert "Ann" not in scrubbed.dialogue.turns[0].content, "the same stand-in as in the call"
     assert scrubbed.dialogue.tools == (tool,)
-    assert scrubbed.changes == {"pseudonymised": 3}
+    assert scrubbed.changes == {"pseudonymised": 4}
 
 
 def test_check_digits():
