@@ -107,6 +107,24 @@ def test_rooms_import_only_rooms_below_them():
     assert not wrong, "\n".join(wrong)
 
 
+FAMILIES = ("toolkit", "api")
+"""Of the readers, from the ground up: each imports only those before it, and the core."""
+
+
+def test_shared_families_of_readers_import_no_other_family():
+    own = {path.name for path in (PACKAGE / "readers").iterdir() if (path / "__init__.py").exists()}
+    for at, family in enumerate(FAMILIES):
+        others = own - {*FAMILIES[: at + 1]}
+        wrong = [
+            f"{name} imports {other}"
+            for name in modules()
+            if name.startswith(f"readers.{family}.")
+            for other in imports(name)
+            if other.startswith("readers.") and other.split(".")[1] in others
+        ]
+        assert not wrong, "\n".join(wrong)
+
+
 def test_the_room_of_secrets_imports_nothing_of_the_house():
     own = {name for name in modules() if room(name) == "secrets"}
     assert own

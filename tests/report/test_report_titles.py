@@ -2,9 +2,10 @@
 
 import pytest
 
+from builder.readers.agents import codex
 from builder.readers.agents.claude_code import lines
-from builder.readers.agents.codex import items, reader
 from builder.readers.agents.qwen_code import _HOOK
+from builder.readers.api import response_items as items
 from builder.report.turns import pieces, words_of_person
 
 ELEMENTS = {
@@ -14,7 +15,7 @@ ELEMENTS = {
 }  # fmt: skip
 WHOLE = (
     *lines._WHOLE, *lines.CUT_OFF, *items._HARNESS_PREFIXES,
-    reader._SUMMARY_PREFIX, _HOOK,
+    codex._SUMMARY_PREFIX, _HOOK,
 )  # fmt: skip
 SUMMARY = """This session is being continued from a previous conversation that ran out of context.
 

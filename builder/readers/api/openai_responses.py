@@ -21,11 +21,11 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers.agents.codex import items as codex_items
-from builder.readers.agents.codex.items import definitions
+from builder.readers.api import response_items
 from builder.readers.api.codec import Api, ApiAnswer, History, ServerStep
 from builder.readers.api.dialects import OPENAI_RESPONSES, ROLES, path_of
 from builder.readers.api.exchanges import Exchange
+from builder.readers.api.response_items import definitions
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
@@ -136,10 +136,10 @@ class ItemReading:
             self._answer.append(unknown_part(f"message of {as_str(item.get('role'))}"))
         elif kind == "message" and (answer or item.get("role") == "assistant"):
             self._answer += thoughts_of_keys(item)
-            self._answer += codex_items.content_parts(item.get("content"))
+            self._answer += response_items.content_parts(item.get("content"))
         elif kind == "message":
             self._end()
-            parts = codex_items.content_parts(item.get("content"))
+            parts = response_items.content_parts(item.get("content"))
             message = Message(as_str(item.get("role"))[:40], tuple(parts))
             self.messages += noted([message], item, _KEYS)
             return
@@ -178,7 +178,7 @@ class ItemReading:
         return []
 
     def _call(self, kind: str, item: _Item) -> ToolCall | Unparsed:
-        call_id = codex_items.call_id(item)
+        call_id = response_items.call_id(item)
         caller = as_str(item, "caller", "type")
         container = as_str(item, "environment", "type").startswith("container")
         if caller not in ("", "direct") or container or item.get("execution") == "server":
@@ -198,10 +198,10 @@ class ItemReading:
             return Unparsed(dumps(item), "bad_call")
         if item.get("namespace") == item.get("name"):  # a deferred tool outside of any namespace
             item = {**item, "namespace": None}
-        return codex_items.call(item)
+        return response_items.call(item)
 
     def _output(self, kind: str, item: _Item, *, answer: bool) -> None:
-        call_id = codex_items.call_id(item)
+        call_id = response_items.call_id(item)
         server = (
             answer or item.get("execution") == "server" or (call_id or "") in self._server_calls
         )
@@ -215,7 +215,7 @@ class ItemReading:
             self._offer(item)
 
     def _offer(self, item: _Item) -> None:
-        for tool in codex_items.definitions(item.get("tools")):
+        for tool in response_items.definitions(item.get("tools")):
             if tool not in self.tools:
                 self.tools.append(tool)
                 self.loaded_at = len(self.messages) + bool(self._answer)
@@ -231,7 +231,7 @@ class ItemReading:
 def _result(kind: str, item: _Item, call_id: str | None) -> ToolResult:
     if kind == "computer_call_output":
         return ToolResult((Media("image"),), call_id)
-    result = codex_items.result({**item, "call_id": call_id})
+    result = response_items.result({**item, "call_id": call_id})
     if kind == "apply_patch_call_output" and not result.content:
         result = replace(result, content=(Data({"status": item.get("status")}),))
     return replace(result, is_error=item.get("status") == "failed" or None)

@@ -1,6 +1,6 @@
-"""Converts items of a Codex rollout (OpenAI's ResponseItem as Codex stores it) to parts of turns.
+"""Converts items of the Responses API, as Codex stores them too, to parts of turns.
 
-Source: docs/formats/codex.md.
+Source: docs/formats/openai-responses.md, docs/formats/codex.md.
 """
 
 from __future__ import annotations

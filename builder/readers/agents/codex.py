@@ -30,7 +30,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.codex import items
+from builder.readers.api import response_items as items
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import with_session_keys
@@ -40,8 +40,6 @@ from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Record, Source
-
-# -- reads the lines of a Codex rollout, in any layout, and derives facts that need all of them ----
 
 KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
