@@ -429,7 +429,7 @@ def _messages(rows: Sequence[dict[str, Json]], *, sure: bool) -> Shape | None:
 
 
 def _speaks_last(message: Proposal, groups: Mapping[str, Sequence[Json]]) -> bool:
-    """Returns whether the text of answers with calls and results is said after the results.
+    """Returns whether the text of answers with calls and results comes after the results.
 
     It is if no answer follows them; it is asked where that differs.
     """
@@ -443,7 +443,7 @@ def _speaks_last(message: Proposal, groups: Mapping[str, Sequence[Json]]) -> boo
             if all(value_at(path, one) for path in (text, calls, results)):
                 after.append(following is None or _meaning(section["role"], following) == "user")
     if any(after) and not all(after):
-        what = "is the text of answers with calls said before them, or after their results?"
+        what = "does the text of an answer with calls come before them, or after their results?"
         message.questions.append(f"message.text: {what}")
     return bool(after) and all(after)
 

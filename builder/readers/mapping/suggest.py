@@ -231,8 +231,8 @@ def _doubts(found: _Proposed) -> Iterator[str]:
     if spec.message.result.text and spec.message.results is None:
         tools = [one for role, one in roles if role == "tool"]
         yield from _both("message.result.text", [spec.message.result.text, *paths], tools)
-    said = [one for role, one in roles if role not in ("tool", "skip")]
-    yield from _both("message.text", paths, said)
+    spoken = [one for role, one in roles if role not in ("tool", "skip")]
+    yield from _both("message.text", paths, spoken)
 
 
 def _asks(path: str, value: Json) -> bool:
@@ -243,12 +243,12 @@ def _asks(path: str, value: Json) -> bool:
     """
     if is_call(value) or (isinstance(value, list) and has_words(value)):
         return True
-    is_named = has_word("said", path) or is_usual("prompt", path) or is_usual("answer", path)
+    is_named = has_word("texts", path) or is_usual("prompt", path) or is_usual("answer", path)
     is_named = is_named or (is_usual("calls", path) and not isinstance(value, str))
     if isinstance(value, dict):
         return any(_asks(path if is_named else key, one) for key, one in value.items())
     if not is_named:
-        return has_words(value) and has_word("said", path.replace(".", "_"))
+        return has_words(value) and has_word("texts", path.replace(".", "_"))
     if not isinstance(value, str) or has_word("numbers", path) or not value.strip():
         return False
     return has_words(value) or not (_ID.fullmatch(value) or has_word("people", path))
