@@ -44,6 +44,7 @@ from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.listing import is_remote
 from builder.sources.source import Source
+from builder.sources.store import StoreFailed
 from builder.text import counted
 
 # -- estimates from a part of the input how much text a training unit will write -------------------
@@ -166,7 +167,12 @@ def build(
     key = derive_key(_sources(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
-    with removed_if_unused(out), output_folder(out) as work, SharedPool() as pool:
+    with (
+        _resumable(),
+        removed_if_unused(out),
+        output_folder(out) as work,
+        SharedPool() as pool,
+    ):
         results_folder = work.parent / "results"
         if fresh:
             _forget(results_folder, remote)
@@ -216,6 +222,14 @@ def build(
                 _prune_store(remote, [*scanned, *results])
             _prune(results_folder, [*scanned, *results])
     return built
+
+
+@contextlib.contextmanager
+def _resumable() -> Iterator[None]:
+    try:
+        yield
+    except StoreFailed as failed:
+        raise UsageError(f"{failed}; the same command resumes") from None
 
 
 def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object]) -> None:

@@ -44,6 +44,9 @@ but one that takes its nodes down must not be retried forever.
 _AHEAD = 4
 """Tasks queued in Ray per core in addition to the running ones."""
 _ANSWER_SECONDS = 10
+_CANCELS = 5
+"""How often a task of a failed run is cancelled until it has ended."""
+_CANCEL_SECONDS = 3
 _MARK = "run"
 """The file in the work folder with the random name of the run."""
 
@@ -154,8 +157,25 @@ class _Work:
                 if result is not None:
                     yield index, result
         finally:
-            for reference in self._indices:  # the connection may outlive this run
+            self._cancel(list(self._indices))
+
+    def _cancel(self, references: list[Any]) -> None:
+        """Ends the tasks, since the connection may outlive this run.
+
+        Queued ones first: the worker of a cancelled one would start them. The cancellation of a
+        task that is on its way to a worker can be lost, so it is repeated.
+        """
+        for _ in range(_CANCELS):
+            if not references:
+                return
+            for reference in reversed(references):
                 self.ray.cancel(reference, force=True)
+            _, references = self.ray.wait(
+                references,
+                num_returns=len(references),
+                timeout=_CANCEL_SECONDS,
+                fetch_local=False,
+            )
 
     def _submit(self, index: int, *, look: bool = True) -> None:
         task = self.tasks[index]

@@ -90,6 +90,10 @@ class _Reading(io.RawIOBase):
         return len(data)
 
 
+class StoreFailed(UsageError):
+    """The store cannot be read or written: network, permissions, no such bucket."""
+
+
 class Changed(UsageError):
     """The object has changed since it was listed."""
 
@@ -142,7 +146,7 @@ def connect(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def faults(url: str, done: str = "read") -> Iterator[None]:
-    """Converts every exception of the store's library to UsageError or Gone."""
+    """Converts every exception of the store's library to StoreFailed or Gone."""
     try:
         yield
     except UsageError:
@@ -150,8 +154,7 @@ def faults(url: str, done: str = "read") -> Iterator[None]:
     except FileNotFoundError:
         raise Gone(f"{url!r} is no longer there") from None
     except Exception as error:
-        detail = f"{url!r} cannot be {done}: {_reason(error)}; the same command resumes"
-        raise UsageError(detail) from None
+        raise StoreFailed(f"{url!r} cannot be {done}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
