@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from builder.conversation import (
+    LOST_RECORD,
     REPEAT,
     Context,
     Conversation,
@@ -21,6 +22,7 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
+    Unparsed,
 )
 from builder.problem import Problem
 from builder.readers import Reader
@@ -47,6 +49,11 @@ _DENIED = "User did not allow tool call"
 """The program's text in the result of a call that the user refused."""
 
 _SUMMARY = "<state_snapshot>"
+
+_LOST: dict[str, Json] = {"type": "lost_record"}
+"""Stands among the records in the place of one that cannot be read."""
+
+_CUT = Unparsed("", "truncated_answer")
 
 _NONE: Mapping[str, str | None] = MappingProxyType({})
 
@@ -84,6 +91,7 @@ def _view_of(
     doubled_from = sys.maxsize  # index of the first message after which results occur twice
     sent: set[str] = set()  # ids of calls with results in messages of the user
     listed = [*records]
+    has_holes = any(item is _LOST for _, item in listed)
     for at, (key, item) in enumerate(listed):
         follows = listed[at + 1][1].get("type") if at + 1 < len(listed) else None
         role, parts, results = _read_record(item, keys, is_answered=follows == "gemini")
@@ -100,7 +108,12 @@ def _view_of(
         new = tuple(result for result in results if result.call_id not in answered)
         answered |= ids
         name = name_or_none(item.get("model")) if role == "assistant" else None
-        untrained = "inserted" if copied.get(key, key) is None else None
+        is_copy = copied.get(key, key) is None
+        if role == "assistant" and name is None and key not in copied and has_holes:
+            is_copy = True  # the `$set` after it may be lost
+        untrained = "inserted" if is_copy else None
+        if role == "assistant" and follows == _LOST["type"] and not ids:
+            parts.append(_CUT)  # it grew in the lost record
         turn = copied.get(key) or key
         own = [Message(role, tuple(parts), turn, untrained, model=name)] if parts else []
         tool = [Message("tool", new)] if new else []
@@ -109,7 +122,8 @@ def _view_of(
         (message.role, _bare(part))
         for message in messages
         for part in message.parts
-        if not isinstance(part, Reasoning) and not (isinstance(part, Text) and part.harness)
+        if not (isinstance(part, Reasoning) or part in (LOST_RECORD, _CUT))
+        and not (isinstance(part, Text) and part.harness)
     )
     opens = bool(messages) and any(map(_is_context, messages[0].parts))
     context = Context.lacking(_NOT_RECORDED if opens else ("reminders", *_NOT_RECORDED))
@@ -124,6 +138,8 @@ def _read_record(
 
     `is_answered`: the record of an answer follows.
     """
+    if item is _LOST:
+        return "user", [LOST_RECORD], ()
     if item.get("type") not in ("user", "gemini"):
         return "user", [*unknown_message(item.get("type")).parts], ()
     content = item.get("content")
@@ -252,13 +268,17 @@ def _copies_of(
     are exactly these and the model did not give any of them: its answers name the model. Maps the
     id of each copy to that of the answer before, or to None if there is no such answer.
     """
-    before = [*messages.items()][: -len(ids)] if ids else []
-    copies = [*messages.items()][len(before) :]
-    if not before or [key for key, _ in copies] != [*ids]:
+    listed, known = [*messages.items()], frozenset(ids)
+    start = len(listed)
+    while start and (listed[start - 1][0] in known or listed[start - 1][1] is _LOST):
+        start -= 1
+    before, copies = listed[:start], listed[start:]
+    has_holes = any(item is _LOST for _, item in copies)
+    if not before or not (has_holes or [key for key, _ in copies] == [*ids]):
         return {}
     if any(item.get("type") == "gemini" and item.get("model") for _, item in copies):
         return {}
-    answers = [(_shown(item), key) for key, item in before if item.get("type") == "gemini"]
+    answers = [(_shown(item), key) for key, item in before if _is_answer(item)]
     found: dict[str, str | None] = {}
     for key, item in copies:
         if item.get("type") != "gemini":
@@ -268,6 +288,10 @@ def _copies_of(
         found[key] = None if at is None else answers[at][1]
         answers = answers if at is None else answers[at + 1 :]
     return found
+
+
+def _is_answer(item: Json) -> bool:
+    return as_dict(item).get("type") == "gemini"
 
 
 def _shown(item: dict[str, Json]) -> tuple[str, frozenset[str]]:
@@ -415,7 +439,6 @@ class _Session:
     closed: list[_State] = field(default_factory=list)
     now: _State = field(default_factory=lambda: _State({}))
     ignored: Counter[str] = field(default_factory=Counter)
-    fault: Problem | None = None
     copied: dict[str, str | None] = field(default_factory=dict)
     """For each answer that the program recorded itself: the id of the answer that it repeats."""
 
@@ -449,9 +472,6 @@ class _Session:
             if not is_known and carries_content(item):
                 self.now.messages[as_str(item["id"])] = item
             return
-        if self.fault is not None:  # the lost record may have been part of this list
-            self.now.problems += (replace(self.fault, records=0),)
-            self.fault = None
         key = as_str(item["id"])
         before = self.now.messages.get(key)
         if before is not None and not _call_ids(before) <= _call_ids(item):
@@ -475,13 +495,15 @@ class _Session:
             for key, answer in copies.items():
                 self.copied[key] = self.copied.get(answer, answer) if answer else None
             for key in ids:
-                del self.now.messages[key]
+                self.now.messages.pop(key, None)
         self._store(rewound=False)
         self._count(where)
         self.now.first = where
         self.now.problems = ()
-        self.fault = None
-        self.now.messages = {}
+        before = [_shown(item) for item in self.now.messages.values()]
+        is_given = all(_shown(as_dict(one)) in before for one in items if _is_answer(one))
+        has_hole = _LOST in self.now.messages.values()
+        self.now.messages = {where: _LOST} if has_hole and not is_given else {}
         for index, value in enumerate(items):
             message = as_dict(value)
             if message.get("type") in ("user", "gemini"):
@@ -535,7 +557,7 @@ def _event_log(source: Source) -> Iterator[Event]:
     for record in objects(source.records()):
         session = session or _Session(source.name)
         if isinstance(record, Problem):
-            session.fault = record
+            session.now.messages[record.where] = _LOST
             yield record
             continue
         where, item = record
@@ -553,7 +575,7 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     session = _Session(as_str(document.get("sessionId")) or source.name)
     for record in objects(source.counted(as_list(document["messages"]))):
         if isinstance(record, Problem):
-            session.fault = record
+            session.now.messages[record.where] = _LOST
             yield record
         else:
             where, item = record
