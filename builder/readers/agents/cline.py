@@ -47,50 +47,19 @@ from builder.sources.source import Source
 
 # -- texts: tools written as tags, and the user's words among the program's -----------------------
 
-_TOOLS: dict[str, tuple[str, ...]] = {
-    "access_mcp_resource": ("server_name", "uri"),
-    "act_mode_respond": ("response",),
-    "apply_diff": ("path", "diff", "start_line", "args"),
-    "apply_patch": ("input",),
-    "ask_followup_question": ("question", "options", "follow_up"),
-    "attempt_completion": ("result", "command"),
-    "browser_action": ("action", "url", "coordinate", "text", "size"),
-    "codebase_search": ("query", "path"),
-    "condense": ("context", "message"),
-    "delete_file": ("path",),
-    "edit_file": ("target_file", "instructions", "code_edit"),
-    "execute_command": ("command", "requires_approval", "cwd", "timeout"),
-    "fetch_instructions": ("task",),
-    "generate_image": ("prompt", "path", "image"),
-    "insert_content": ("path", "line", "content"),
-    "list_code_definition_names": ("path",),
-    "list_files": ("path", "recursive"),
-    "load_mcp_documentation": (),
-    "new_rule": ("path", "content"),
-    "new_task": ("context", "mode", "message", "todos"),
-    "plan_mode_respond": ("response", "options", "needs_more_exploration"),
-    "plan_mode_response": ("response", "options"),
-    "read_file": ("path", "start_line", "end_line", "args"),
-    "replace_in_file": ("path", "diff"),
-    "report_bug": (
-        "title", "what_happened", "steps_to_reproduce", "api_request_output", "additional_context",
-    ),
-    "run_slash_command": ("command", "args"),
-    "search_and_replace": (
-        "path", "search", "replace", "start_line", "end_line", "use_regex", "ignore_case",
-        "operations",
-    ),
-    "search_files": ("path", "regex", "file_pattern"),
-    "switch_mode": ("mode_slug", "reason"),
-    "update_todo_list": ("todos",),
-    "use_mcp_tool": ("server_name", "tool_name", "arguments"),
-    "web_fetch": ("url", "prompt"),
-    "web_search": ("query", "allowed_domains", "blocked_domains"),
-    "write_to_file": ("path", "content", "line_count"),
-}  # fmt: skip
-"""The tools of the tag dialect and their parameters (Cline, Roo, Kilo; all take task_progress)."""
-
-_OPEN = re.compile("<(" + "|".join(sorted(_TOOLS)) + ")>")
+_OPEN = re.compile(
+    r"""<(
+    access_mcp_resource|act_mode_respond|apply_diff|apply_patch|ask_followup_question
+    |attempt_completion|browser_action|codebase_search|condense|delete_file|edit_file
+    |execute_command|fetch_instructions|generate_image|insert_content|list_code_definition_names
+    |list_files|load_mcp_documentation|new_rule|new_task|plan_mode_respond|plan_mode_response
+    |read_file|replace_in_file|report_bug|run_slash_command|search_and_replace|search_files
+    |switch_mode|update_todo_list|use_mcp_tool|web_fetch|web_search|write_to_file
+    )>""",
+    re.VERBOSE,
+)
+"""The tools of the tag dialect (Cline, Roo, Kilo)."""
+_PARAMETER = re.compile(r"\s*<(\w+)>")
 _FILE_TEXT = frozenset({"content", "diff", "code_edit", "arguments", "input"})
 """Parameters whose values may contain anything, closing tags included."""
 _THINKING = re.compile(r"<thinking>(.*?)</thinking>", re.DOTALL)
@@ -147,10 +116,8 @@ def _words(text: str) -> list[Part]:
 
 def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
     """Returns the parameters from `at` on, and the end of the last one."""
-    names = "|".join((*_TOOLS[name], "task_progress"))
-    opening = re.compile(rf"\s*<({names})>")
     arguments: dict[str, Json] = {}
-    while match := opening.match(text, at):
+    while match := _PARAMETER.match(text, at):
         key = match[1]
         close = f"</{key}>"
         if key in _FILE_TEXT:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -442,11 +441,6 @@ def _written(parts: tuple[Part, ...]) -> Iterator[Part]:
 
 # -- files ----------------------------------------------------------------------------------------
 
-_OLD_TRANSCRIPT = re.compile(
-    rb"\s*(user|assistant):\r?\n(.*\n)??(\[(Tool call|Thinking)\]|<user_query>)", re.S
-)
-"""The beginning of a transcript (.txt) of older versions."""
-
 
 def _recognise(source: Source) -> str | None:
     """Claims the table cursorDiskKV, the tables blobs and meta, and lines of role and message."""
@@ -459,19 +453,13 @@ def _recognise(source: Source) -> str | None:
         return None
     if source.peek.kind in ("jsonl", "json") and any(map(_is_line, source.peek.objects)):
         return "lines with role and message only"
-    if source.peek.kind == "text" and _OLD_TRANSCRIPT.match(source.head):
-        return "a transcript of an older version (user:, [Tool call])"
     return None
 
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a transcript or of each chat of a database."""
     name = source.name.rpartition("/")[2].partition(".")[0] or "session"
-    if source.peek.kind == "text":
-        source.count_records()
-        detail = "turns, calls and results are not marked apart from the text"
-        yield Problem("unverified_format", "file", detail)
-    elif source.peek.kind != "sqlite":
+    if source.peek.kind != "sqlite":
         yield from _read_transcript(source, name)
     elif "cursorDiskKV" in tables(source):
         yield from guarded(source, _read_composers(source))

@@ -25,7 +25,7 @@ from builder.conversation import (
 from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.homes import APPDATA, Home
+from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import content, results_apart
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
@@ -38,7 +38,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.rows import RecordLog, add_records, objects, read_objects, refused
+from builder.readers.toolkit.rows import RecordLog, add_records, objects, read_objects
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
@@ -82,26 +82,6 @@ def _stand_in(parts: list[Part]) -> str | None:
             if isinstance(note, str) and note.endswith(_TOO_LARGE) and len(part.arguments) == 1:
                 return "inserted"
     return None
-
-
-_OWN = frozenset({"executionId", "editorState", "promptLogs"})
-
-
-def _is_old(value: dict[str, Json]) -> bool:
-    """Returns whether a record is of the IDE before 1.0: a chat, a session, or executions.
-
-    Kiro has the layout of sessions from Continue, whose answers have no execution.
-    """
-    if "executionId" in value and as_dicts(value.get("chat")):
-        return True
-    if "executionId" in value and "workflowType" in value:
-        return isinstance(value.get("actions"), list)
-    items = as_dicts(value.get("history")) if "sessionId" in value else []
-    is_own = not value.keys().isdisjoint({"autonomyMode", "selectedModel", "sessionType"})
-    return any(
-        "executionId" in item or (is_own and "message" in item and item.keys() & _OWN)
-        for item in (*items, *as_dicts(value.get("executions")))
-    )
 
 
 # -- databases of the CLI and of Amazon Q, and single conversations of them (`/save`) -------------
@@ -532,12 +512,11 @@ _KINDS = (
     (_is_state, "the state of a session"),
     (_is_event, "events with id, timestamp and payload"),
     (_is_description, "the description of a session"),
-    (_is_old, "a file of Kiro's IDE before 1.0 (refused)"),
 )
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims lines and events of sessions, their state, databases, and the IDE's older files."""
+    """Claims lines and events of sessions, their state, and databases."""
     if source.peek.kind == "sqlite":
         return _has_tables(source)
     for value in source.peek.objects:
@@ -554,9 +533,6 @@ def _read(source: Source) -> Iterator[Event]:
         yield from guarded(source, _read_database(source))
     elif any(map(_is_value, found)):
         yield from read_objects(source, _conversation)
-    elif any(map(_is_old, found)):
-        detail = "Kiro's IDE before 1.0 logs neither the calls of the model nor all its answers"
-        yield from refused(source, detail)
     elif any(map(_is_description, found)):
         for record in source.records():
             yield record if isinstance(record, Problem) else Ignored("state")
@@ -580,7 +556,6 @@ READER = Reader(
         Home("Kiro", "${XDG_DATA_HOME:-~/.local/share}/kiro-cli/data.sqlite3"),
         Home("Kiro", "~/Library/Application Support/kiro-cli/data.sqlite3"),
         Home("Kiro", "${LOCALAPPDATA:-~/AppData/Local}/kiro-cli/data.sqlite3"),
-        Home("Kiro IDE", f"{APPDATA}/Kiro/User/globalStorage/kiro.kiroagent/workspace-sessions"),
         Home("Amazon Q", "${XDG_DATA_HOME:-~/.local/share}/amazon-q/data.sqlite3"),
         Home("Amazon Q", "~/Library/Application Support/amazon-q/data.sqlite3"),
     ),

@@ -32,7 +32,6 @@ from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
-    as_dicts,
     as_list,
     as_str,
     name_of,
@@ -110,13 +109,13 @@ def _thread(
     model = name_of(as_dict(value.get("model")), "model", "name")
     messages = as_list(value.get("messages"))
     if any("segments" in as_dict(item) for item in messages):
-        _read_old(history, list(map(as_dict, messages)), model)
-    else:
-        _read_new(history, messages, model)
+        yield Problem("unverified_format", where, "a thread of Zed before 0.3")
+        return
+    _read_messages(history, messages, model)
     yield from history.conversations(1, names=names)
 
 
-def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | None) -> None:
+def _read_messages(history: SessionHistory, messages: Sequence[Json], model: str | None) -> None:
     missing = {"system", "tools"}
     for at, item in enumerate(messages):
         place = f"message {at}"
@@ -156,39 +155,6 @@ def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | No
             history.append(Message("user", (Text(summary, harness=True),)), place)
         else:
             history.append(unknown_message(next(iter(tagged), as_str(item))), place)
-
-
-def _read_old(
-    history: SessionHistory, messages: Sequence[dict[str, Json]], model: str | None
-) -> None:
-    """Reads the messages of versions before 0.3: results stand on the message after the call."""
-    results = {
-        as_str(result.get("tool_use_id")): result
-        for message in messages
-        for result in as_dicts(message.get("tool_results"))
-    }
-    context = Context.lacking({"system", "tools"})
-    for at, message in enumerate(messages):
-        place, role = f"message {at}", as_str(message.get("role"))[:40]
-        before = as_str(message.get("context"))
-        parts: list[Part] = [Text(before, harness=True)] if before else []
-        for segment in as_dicts(message.get("segments")):
-            text, kind = as_str(segment.get("text")), segment.get("type")
-            if text and kind in ("text", "thinking"):
-                parts.append(Text(text) if kind == "text" else Reasoning(text))
-        calls = as_dicts(message.get("tool_uses"))
-        for call in calls:
-            name, call_id = as_str(call.get("name")), name_or_none(call.get("id"))
-            parts.append(ToolCall(name, call.get("input"), call_id))
-        if parts:
-            is_answer = role == "assistant"
-            own = context if is_answer else None
-            head = RequestHead(model=model) if is_answer else None
-            history.append(Message(role, tuple(parts), place, context=own), place, head)
-        made = [name for call in calls if (name := as_str(call.get("id"))) in results]
-        if made:
-            sent = tuple(_result(name, results[name]) for name in made)
-            history.append(Message("tool", sent), place)
 
 
 def _user_part(block: Json) -> Iterator[Part]:

@@ -28,7 +28,7 @@ from builder.conversation import (
 )
 from builder.readers import Reader
 from builder.readers.chats.pieces import file_media, turns
-from builder.readers.toolkit.chat_messages import media_of, text_or_data
+from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, in_order
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
@@ -57,28 +57,19 @@ _SCREEN = frozenset({"token_budget", "flag"})
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims conversations with chat_messages of senders, and chats of the design tool."""
+    """Claims conversations with chat_messages of senders."""
     for value in source.peek.objects:
         messages = as_list(value.get("chat_messages"))
         is_named = "uuid" in value and "chat_messages" in value
         if is_named or any(as_dict(one).get("sender") in _SENDERS for one in messages):
             return "conversations with chat_messages"
-        if _is_design(value):
-            return "chats of the design tool (project, contentBlocks)"
     return None
-
-
-def _is_design(value: dict[str, Json]) -> bool:
-    messages = as_dicts(value.get("messages"))[:2]
-    has_project = isinstance(value.get("project"), dict)
-    return has_project and any("contentBlocks" in as_dict(one.get("content")) for one in messages)
 
 
 def _conversation(
     source: Source, where: str, value: dict[str, Json], names: Counter[str]
 ) -> Iterator[Event]:
-    is_design = "chat_messages" not in value
-    items = as_dicts(value.get("messages" if is_design else "chat_messages"))
+    items = as_dicts(value.get("chat_messages"))
     parents: dict[str, str | None] = {}
     messages_of: dict[str, tuple[Message, ...]] = {}
     is_tree = any(name_or_none(item.get("parent_message_uuid")) for item in items)
@@ -91,7 +82,7 @@ def _conversation(
             missing.add("history")  # possibly an edit or another answer, which is not marked
         sender = as_str(item.get("sender"))
         parents[last] = name_or_none(item.get("parent_message_uuid"))
-        messages_of[last] = tuple(_design(item, missing) if is_design else _messages(item, missing))
+        messages_of[last] = tuple(_messages(item, missing))
     nodes = in_order(messages_of)
     if is_tree:
         nodes = {name: ChatNode(parents[name], messages) for name, messages in messages_of.items()}
@@ -202,31 +193,6 @@ def _result(value: Json) -> Iterator[Content]:
             yield Data({key: part[key] for key in _FILE_KEYS if key in part})
         else:
             yield unknown_part(as_str(kind))
-
-
-def _design(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
-    """Yields the messages of a chat of the design tool, whose blocks have call and output."""
-    body = as_dict(item.get("content"))
-    text = as_str(body.get("content"))
-    if body.get("role") != "assistant":
-        yield from _question(body, [{"type": "text", "text": text}])
-        return
-    pieces: list[Part] = []
-    for block in as_dicts(body.get("contentBlocks")):
-        call = as_dict(block.get("toolCall"))
-        kind, words = as_str(block.get("type")), as_str(block.get("text"))
-        name, call_id = name_or_none(call.get("name")), name_or_none(call.get("id"))
-        if kind == "tool_call" and name is not None:
-            pieces.append(ToolCall(name, call.get("input"), call_id))
-            if output := text_or_data(call.get("output")):
-                pieces.append(ToolResult(output, call_id, name))
-        elif kind not in ("text", "thinking"):
-            pieces.append(unknown_part(kind))
-        elif words.strip():
-            pieces.append(Text(words) if kind == "text" else Reasoning(words))
-    if not pieces and text.strip():
-        pieces.append(Text(text))
-    yield from turns(pieces, Context.lacking(missing), cut_code(body))
 
 
 READER = Reader(
