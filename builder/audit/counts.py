@@ -28,6 +28,8 @@ FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "li
 """Fields of meta/ whose values are counted."""
 SUPPLIABLE = ("tools", "system")
 """What the user can supply of a context that the log lacks."""
+_OWN_LISTS = frozenset(("bad_tool", "server_tool_dropped", "tools_added_later"))
+"""Changes to the list of tools that a log has."""
 _ALWAYS = ("reminders", "reasoning")
 """What logs of some agents never hold."""
 BARE = "tools without a system turn: the template writes one"
@@ -55,6 +57,8 @@ class Counts:
                  `supplied` by what of that the user supplied (`system`, `tools`)
     completed    trained turns that lack nothing but what the user supplied
     lacking      trained turns that lack what the user can supply, and did not
+    own_tools    trained turns whose tools are not all known, though their log lists some: no option
+                 supplies these
     gaps         samples by what their context lacks and nobody can supply, unless it is only text
                  that the agent program inserted; `gap_samples`, `gap_turns`: all with such a gap
     windows      samples without earlier turns, left out for the length; `window_turns` their turns
@@ -78,6 +82,7 @@ class Counts:
     turns: int = 0
     completed: int = 0
     lacking: int = 0
+    own_tools: int = 0
     gap_samples: int = 0
     gap_turns: int = 0
     windows: int = 0
@@ -176,7 +181,9 @@ class Counts:
         self.gap_samples += bool(gaps)
         self.gap_turns += turns if gaps else 0
         lacking = {*missing} - supplied
-        is_lacking = not lacking.isdisjoint(SUPPLIABLE)
+        has_own = "tools" in lacking and not _takes_tools(meta)
+        self.own_tools += turns if has_own else 0
+        is_lacking = not (lacking - {"tools"} if has_own else lacking).isdisjoint(SUPPLIABLE)
         self.lacking += turns if is_lacking else 0
         is_other = "other_version" in meta.changes
         self.completed += turns if missing and not lacking and not is_other else 0
@@ -306,6 +313,12 @@ def _update(counter: Counter[str], later: Mapping[str, int]) -> None:
 
 def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {code: max(one.get(code, 0), other.get(code, 0)) for code in {**one, **other}}
+
+
+def _takes_tools(meta: SampleMeta) -> bool:
+    """Returns whether definitions that the user supplies would be used: the log lists none."""
+    is_listed = meta.tools_source not in ("inferred", "none", "")
+    return not is_listed and _OWN_LISTS.isdisjoint(meta.changes)
 
 
 def _kinds(meta: SampleMeta) -> Iterator[str]:

@@ -50,7 +50,7 @@ _SIMPLE = {
     "format": {UNVERIFIED: "rows that `builder verify` refuses"},
     "benchmarks": {EVALUATION_RUN: "runs of public benchmarks"},
     "unread": {
-        UNREAD: "text of the log that no reader knows",
+        UNREAD: "unknown text in the log",
         UNMAPPED: "the log has text, or results without a call, that the mapping does not read",
     },
     "calls": {

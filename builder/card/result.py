@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from builder.audit.counts import Counts
 from builder.audit.result import Audit
 from builder.codes import SELECTED
 from builder.config import Config
@@ -18,7 +19,7 @@ from builder.dataset.review import Review
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
-from builder.report.advice import Advice, Judgement
+from builder.report.advice import Advice, Judgement, unshowable
 from builder.text import counted
 from builder.verify.summary import LineReport
 
@@ -101,6 +102,12 @@ class BuildResult:
         """Yields the lines of meta/, one for each of `samples` (docs/output.md has the keys)."""
         for row in self._rows():
             yield row.meta_values
+
+    @property
+    def unshowable(self) -> Sequence[tuple[str, int]]:
+        """Returns what the logs cannot show of the contexts, with the trained turns."""
+        counts = self.audit.counts if self.audit is not None else Counts()
+        return unshowable(replace(counts, missing=self.context_missing))
 
     @property
     def splits(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +32,7 @@ from builder.cli.terminal import (
 )
 from builder.codes import is_on_request, meaning
 from builder.config import Config, load_config, override
-from builder.conversation import LEVELS, MISSING, Json
+from builder.conversation import Json
 from builder.dataset.meta import EQUAL
 from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import option_for, with_options
@@ -43,7 +43,7 @@ from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import UserPath
 from builder.problem import UsageError
-from builder.report.advice import SHOWN, Advice
+from builder.report.advice import SHOWN, THOUGHTS, Advice
 from builder.sources.store import is_url, local_path
 from builder.text import counted
 
@@ -245,7 +245,8 @@ def _print(
         end += wrapped("", f"Left out: {left}.{where}", "  ")
     for at, line in enumerate(() if is_url(out) else _next(out.rstrip("/"), config)):
         end.append(f"{painted('Next:', BOLD) if at == 0 else '     '} {escaped(line)}")
-    notes = [line for note in facts(built, config) for line in wrapped("  ", note, "    ")]
+    topics = {item.topic for item in (built.advice if verbose else built.advice[:SHOWN])}
+    notes = [line for note in facts(built, config, topics) for line in wrapped("  ", note, "    ")]
     room = LINES - len(lines) - len(end) - 1
     if verbose:
         notes += [line for note in _details(built) for line in wrapped("  ", note, "    ")]
@@ -323,12 +324,17 @@ UNMARKED = {"query": "only the turns after the last question", "turn": "only the
 """{unit: what it trains}, where a sample without weights does not train all its turns."""
 
 
-def facts(built: BuildResult, config: Config) -> Iterator[str]:
-    """Yields facts about the dataset that the user should know, with remedies."""
+def facts(built: BuildResult, config: Config, topics: Collection[str] = ()) -> Iterator[str]:
+    """Yields facts about the dataset that the user should know, with remedies.
+
+    What advice on one of the topics says is left out.
+    """
     audited = built.audit
     personal = []
     for item in audited.findings if audited is not None else ():
         is_changed = item.gate is GateAction.change
+        if item.audit in topics and not is_changed:
+            continue
         if item.audit == "secrets" and is_changed:
             places = counted(item.count, "secret")
             yield f"{places} in {counted(item.samples, 'sample')} replaced by placeholders"
@@ -370,7 +376,7 @@ def facts(built: BuildResult, config: Config) -> Iterator[str]:
         )
     if applied := review_applied(built):
         yield f"{applied} (docs/select.md)"
-    if thinking := counts.thinking:
+    if (thinking := counts.thinking) and THOUGHTS not in topics:
         turns = counted(built.context_levels.total(), "trained turn")
         yield f"{thinking:,} of {turns} {'has' if thinking == 1 else 'have'} a thought"
     yield from _splits(built, config)
@@ -406,21 +412,13 @@ def _recorded(built: BuildResult) -> Iterator[str]:
 def _details(built: BuildResult) -> Iterator[str]:
     if built.tools_sources["shared"]:
         samples = counted(built.tools_sources["shared"], "sample")
-        yield f"tool definitions of other sessions of the same agent and version in {samples}"
+        yield f"tool definitions of other sessions or requests in these logs in {samples}"
     counts = built.audit.counts if built.audit is not None else Counts()
     if counts.trained_share is not None:
         tokens = f"{counts.trained_tokens:,} tokens ({counts.trained_share:.0%})"
         yield f"{tokens} are trained, the rest is context"
-    for mode, count in sorted(counts.parity.items()):
-        turns = counted(counts.turns, "trained turn")
-        yield f"{count:,} of {turns} match {mode} inference (docs/parity.md)"
-    levels = built.context_levels
-    if levels.total():
-        shares = ", ".join(f"{levels[name]:,} {name}" for name in LEVELS if levels[name])
-        missing = ranked(built.context_missing)
-        codes = ", ".join(f"{name} {count:,}" for name, count in missing if name in MISSING)
-        note = f"; missing: {codes}" if codes else ""
-        yield f"context of the trained turns: {shares}{note} (docs/context.md)"
+    if lost := ", ".join(f"{words} {turns:,}" for words, turns in built.unshowable):
+        yield f"what these logs cannot show, by trained turns: {lost} (docs/context.md)"
 
 
 def _list_stores(output: Output) -> int:

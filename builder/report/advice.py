@@ -28,7 +28,9 @@ from builder.verify.options import mode_named
 
 SHOWN = 3
 """Advice that is shown first."""
-_INSTRUCT = "--tokenizer Qwen/Qwen3-4B-Instruct-2507"
+_INSTRUCT = "--for Qwen3-4B-Instruct-2507"
+THOUGHTS = "thoughts"
+"""The topic of advice on turns without a thought."""
 _BENCHMARKS = AUDIT_OPTIONS[EVALUATION_RUN]
 _REMEDIES = {
     **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
@@ -43,7 +45,17 @@ _STOPPED = (("denied", "refused by the user or a policy"), ("interrupted", "inte
 """Failures of calls that are no fault of the tool, with words for them."""
 _THINKING = 0.1
 """The share of turns with thoughts from which on training them is advised."""
-_WORDS = {"system": "prompt", "reminders": "reminders of the agent program"}
+_WORDS = {
+    "system": "prompt",
+    "system_template": "the prompt as sent",
+    "reminders": "reminders of the agent program",
+    "history": "earlier turns as sent",
+    "encrypted_context": "encrypted text",
+    "server_tool": "results of the provider's tools",
+    "reasoning": "earlier thoughts",
+    "unknown_part": "parts of unknown kinds",
+    "digest": "the request of which the log has a digest",
+}
 """Words for codes of what a context lacks; the others are words themselves."""
 _CHOSEN = {"near_duplicate": "near duplicates", "no_thought": "without a thought"}
 _OPTIONS = {"tools": "--tools", "system": "--system"}
@@ -93,7 +105,7 @@ class Advice:
 
     `remedies` begin with the best. `detail` has more on the finding, or "". `severity` is how much
     the finding changes what a model learns where it occurs: from 0, nothing, to 1, all of it; 2 is
-    for what must not be trained at all.
+    for what must not be trained at all. `topic` is the name of the audit that found it, or "".
     """
 
     share: float
@@ -101,6 +113,7 @@ class Advice:
     remedies: tuple[Remedy, ...]
     detail: str = ""
     severity: float = 1.0
+    topic: str = ""
 
     @property
     def effect(self) -> float:
@@ -146,27 +159,44 @@ def _context(counts: Counts) -> Judgement:
     if supplied:
         parts[0] += f", {number(supplied)} with what you supplied"
     if lacking:
-        parts.append(f"{number(lacking)} lack the {_named(_suppliable(counts))}")
+        parts.append(f"{number(lacking)} lack the {_suppliable(counts)}")
     if others := turns - complete - lacking:
-        codes = [code for code, _ in ranked(counts.missing) if code not in SUPPLIABLE]
-        named = _named(codes[:3]) if codes else "something"
-        parts.append(f"{number(others)} lack what these logs do not hold ({named})")
+        what = [words for words, _ in unshowable(counts)][:3]
+        named = f" ({_joined(what)})" if what else ""
+        parts.append(f"{number(others)} lack what these logs do not hold{named}")
     if changed := counts.changes["other_version"]:
         parts.append(f"{counted(changed, 'sample')} with tools of another version")
     return Judgement("context", "; ".join(parts), complete, turns)
 
 
+def unshowable(counts: Counts) -> Sequence[tuple[str, int]]:
+    """Returns what the contexts lack and nobody can supply, with the trained turns."""
+    own = Counter({"the full list of tools": min(counts.own_tools, counts.missing["tools"])})
+    codes = {code: turns for code, turns in counts.missing.items() if code not in SUPPLIABLE}
+    return ranked(own + Counter({_word(code): turns for code, turns in codes.items()}))
+
+
 def _lacking(counts: Counts) -> int:
-    return min(counts.lacking, counts.context["partial"])
+    """Returns how many trained turns lack what the user can supply."""
+    return min(counts.lacking, counts.context["partial"], _open(counts).total())
 
 
-def _suppliable(counts: Counts) -> list[str]:
-    missing = counts.missing - counts.supplied
-    return [name for name in SUPPLIABLE[::-1] if missing[name]] or [*SUPPLIABLE[::-1]]
+def _open(counts: Counts) -> Counter[str]:
+    """Returns the trained turns by what the user can supply, and did not, the prompt first."""
+    missing = counts.missing - counts.supplied - Counter(tools=counts.own_tools)
+    return Counter({name: missing[name] for name in SUPPLIABLE[::-1] if missing[name]})
 
 
-def _named(codes: Sequence[str]) -> str:
-    words = [_WORDS.get(code) or shorten(code.replace("_", " "), 30) for code in codes]
+def _suppliable(counts: Counts) -> str:
+    names, turns = zip(*_open(counts).items(), strict=True)
+    return (" or " if min(turns) < _lacking(counts) else " and ").join(map(_word, names))
+
+
+def _word(code: str) -> str:
+    return _WORDS.get(code) or shorten(code.replace("_", " "), 30)
+
+
+def _joined(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
@@ -246,7 +276,7 @@ def _of_findings(
             text += f": {number(most.count)} in {counted(most.samples, 'sample')}"
         is_dropped = most.code in (EVALUATION_RUN, "near_duplicate")
         price = f"up to {counted(most.samples, 'sample')} fewer" if is_dropped else ""
-        yield Advice(share, f"{text}.", (Remedy(option, price),), severity=severity)
+        yield Advice(share, f"{text}.", (Remedy(option, price),), severity=severity, topic=name)
 
 
 def _recoverable(ledger: Ledger) -> Iterator[Advice]:
@@ -320,13 +350,10 @@ def _matching_more(
         if (count := counts.parity[other]) > counts.parity[mode]:
             matching = "all" if count == counts.turns else number(count)
             silent = other == "thinking" and not has_thoughts
-            text = (
-                f"Run the model in {other} mode, where {matching} match; this changes how the model"
-                f" is run, not the data: `verify.mode: {other}`"
-            )
-            price = "no more tokens" + (", but it answers without thinking" if silent else "")
-            modes.append(Remedy(text, price))
-    text = f"Train a model whose template has no thoughts (`{_INSTRUCT}`)"
+            text = f"Use the model in {other} mode, where {matching} match: `verify.mode: {other}`"
+            silence = "; trained without thoughts, it writes none" if silent else ""
+            modes.append(Remedy(text, f"the same data{silence}"))
+    text = f"Train a model whose template has no thoughts: `{_INSTRUCT}`"
     without = [Remedy(text, "no more tokens, another model")] if is_alike else []
     yield from (*modes, *without) if has_thoughts else (*without, *modes)
     # A smaller unit ends samples at more turns: futile if no turn matches where samples end now,
@@ -378,7 +405,7 @@ def _thoughts(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
             " others teach to answer without one."
         )
         both = (plain, mask) if counts.thinking < _THINKING * turns else (mask, plain)
-        yield Advice((turns - counts.thinking) / turns, text, both, severity=0.5)
+        yield Advice((turns - counts.thinking) / turns, text, both, severity=0.5, topic=THOUGHTS)
 
 
 def _unwritable(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
@@ -405,13 +432,13 @@ def _incomplete(
     counts: Counts, manifest: Manifest, inferred: Mapping[str, int]
 ) -> Iterator[Advice]:
     """Yields what the contexts lack and the user can supply."""
-    turns, lacking, names = counts.context.total(), _lacking(counts), _suppliable(counts)
+    turns, lacking, names = counts.context.total(), _lacking(counts), [*_open(counts)]
     others = counts.changes["other_version"]
     given = manifest.has_given_tools
     if turns and lacking:
         finding = (
-            f"{number(lacking)} of {number(turns)} trained turns lack the {_named(names)} that"
-            " the model saw."
+            f"{number(lacking)} of {number(turns)} trained turns lack the {_suppliable(counts)}"
+            " that the model saw."
         )
         share, severity = lacking / turns, 1.0
     elif others:
@@ -472,7 +499,7 @@ def _gaps(counts: Counts) -> Iterator[Advice]:
     if not counts.gap_samples or 2 * counts.gap_samples > counts.samples:
         return
     codes = [code for code, _ in ranked(counts.gaps)]
-    listed = ", ".join(f"{_named([code])} {number(counts.gaps[code])}" for code in codes[:4])
+    listed = ", ".join(f"{_word(code)}: {number(counts.gaps[code])}" for code in codes[:4])
     samples = counted(counts.gap_samples, "sample")
     yield Advice(
         counts.gap_turns / max(counts.turns, 1),
@@ -481,7 +508,7 @@ def _gaps(counts: Counts) -> Iterator[Advice]:
             Remedy(
                 f"`select.where: {{context.missing: {{not: [{', '.join(codes)}]}}}}` leaves them"
                 " out",
-                f"{samples} with {counted(counts.gap_turns, 'trained turn')}",
+                f"up to {samples} with {counted(counts.gap_turns, 'trained turn')} fewer",
             ),
         ),
         "A model trained on this learns to state what it cannot see.",
@@ -526,8 +553,9 @@ def _lengths(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
     if longer:
         share = percent(sum(longer) / max(counts.tokens, 1))
         text = (
-            f"{counted(len(longer), 'sample')} ({share} of the tokens) longer than"
-            f" {number(LONG)} tokens: trainers cut them, or run out of memory."
+            f"{counted(len(longer), 'sample')} with {share} of the tokens"
+            f" {'is' if len(longer) == 1 else 'are'} longer than {number(LONG)} tokens: trainers"
+            " cut them, or run out of memory."
         )
         begin = "beginning" if manifest.unit == "conversation" else "first message"
         remedy = Remedy(

@@ -28,12 +28,12 @@ def test_conditions_that_nothing_meets_are_named_with_their_counts(tmp_path):
     assert not (tmp_path / "out" / "README.md").exists()
 
 
-def test_it_says_where_the_reasons_are_and_what_to_change_in_the_log(tmp_path):
+def test_it_says_where_the_reasons_are(tmp_path):
     answer = {"role": "assistant", "content": "Noon."}
     log = {"response": {"object": "chat.completion", "choices": [{"message": answer}]}}
     (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n", encoding="utf-8")
     done = run("build", tmp_path / "log.jsonl", "-o", tmp_path / "out")
-    assert "→ log the requests too, or record them with builder capture" in done.stdout
+    assert "no_request         1  the log contains the answer but not its request" in done.stdout
     assert f"no sample could be built: {tmp_path}/out/rejects.jsonl says why" in done.stderr
 
 

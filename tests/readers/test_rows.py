@@ -158,7 +158,9 @@ def test_unknown_keys_are_counted_in_every_format_and_named_in_the_summary(log, 
     path, out = tmp_path / "log.json", tmp_path / "out"
     path.write_text(json.dumps(log))
     assert cli.main(["build", str(path), "-o", str(out), "--workers", "1"]) == 0
-    assert "no reader knows: unknown_key:monologue (1), in 1 sample" in capsys.readouterr().out
+    assert (
+        "unknown text in the log: unknown_key:monologue (1), in 1 sample" in capsys.readouterr().out
+    )
     assert '"unknown_key:monologue": 1' in next((out / "meta").glob("*.jsonl")).read_text()
     assert "unread_text" in (out / "report.html").read_text()
 

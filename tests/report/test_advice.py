@@ -8,6 +8,7 @@ from support.pages.reports import plain
 
 from builder.audit.counts import Counts
 from builder.audit.result import Audit, AuditFinding
+from builder.dataset.meta import SampleMeta
 from builder.ledger import Ledger
 from builder.output.manifest import Manifest
 from builder.qwen3.templates import TEMPLATES
@@ -77,8 +78,8 @@ def test_what_costs_no_tokens_is_advised_before_what_costs_many():
     surveyed = Counts(samples=1, turns=4, parity=counts, tokens=100, turn_tokens=2600)
     (found,) = advice(surveyed, of_template("Qwen3"), None)
     model, mode, unit = found.remedies
-    assert "thinking mode, where all match; this changes how the model is run, not" in mode.text
-    assert mode.price.startswith("no more tokens, but it answers without thinking")
+    assert mode.text.startswith("Use the model in thinking mode, where all match")
+    assert mode.price == "the same data; trained without thoughts, it writes none"
     assert model.price.startswith("no more tokens")
     assert unit.price == "about 26.0 times the tokens"
     page = plain(first_screen(surveyed, of_template("Qwen3"), None))
@@ -170,6 +171,8 @@ def test_turns_that_xml_cannot_hold_are_named():
         (0, 10, {"system": 10}, "0 of 10 complete; 10 lack the prompt"),
         (0, 4, {"system": 4, "tools": 4, "m": 2},
          "0 of 10 complete; 4 lack the prompt and tools; 6 lack what these logs do not hold (m)"),
+        (0, 5, {"system": 3, "tools": 2},
+         "0 of 10 complete; 5 lack the prompt or tools; 5 lack what these logs do not hold"),
         (10, 0, {"system": 10}, "10 of 10 complete, 10 with what you supplied"),
     ],
 )  # fmt: skip
@@ -192,6 +195,28 @@ def test_what_nothing_can_remedy_is_no_finding():
     counts.samples = 4
     (found,) = advice(counts, Manifest(), None)
     assert "select.where" in found.remedies[0].text
+
+
+def meta_lacking_tools(source, **changes):
+    context = {"level": "partial", "missing": ["tools"]}
+    return SampleMeta.read({"context": context, "tools_source": source, "assistant_turns": 3,
+                            "changes": changes})  # fmt: skip
+
+
+def test_a_log_with_tools_of_its_own_is_not_advised_to_supply_some():
+    """Definitions that are supplied are not used where the log lists some (`tools`)."""
+    for source, changes in (("logged", {"tools_added_later": 1}), ("shared", {"tool_shared": 1}),
+                            ("none", {"server_tool_dropped": 1})):  # fmt: skip
+        counts = Counts()
+        counts.add(meta_lacking_tools(source, **changes), "train", 9)
+        assert not list(advice(counts, Manifest(), None))
+        *_, found = judgements(counts, Manifest())
+        end = "3 lack what these logs do not hold (the full list of tools)"
+        assert found.text == f"0 of 3 complete; {end}"
+    counts = Counts()
+    counts.add(meta_lacking_tools("inferred"), "train", 9)
+    (found,) = advice(counts, Manifest(), None)
+    assert "--tools FILE" in found.remedies[0].text
 
 
 def test_definitions_of_another_version_are_named():

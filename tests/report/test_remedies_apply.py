@@ -16,7 +16,7 @@ from builder.verify.options import mode_named
 KNOWN = [name for name in {**FAMILY, **XML, **SIBLINGS} if not name.startswith("Granite")]
 """Granite's turn markers are not in the small tokenizer."""
 
-MATCHING = re.compile(r"`(?:--tokenizer (\S+Instruct\S+)|(verify\.mode|normalize\.unit): (\S+))`")
+MATCHING = re.compile(r"`(?:--for (\S+Instruct\S+)|(verify\.mode|normalize\.unit): (\S+))`")
 
 
 @pytest.fixture(scope="module")
