@@ -174,7 +174,9 @@ def _expected(hint: Any, minimum: int = 1) -> str:
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(_expected(item, minimum) for item in get_args(hint))
     if get_origin(hint) is tuple:
-        return "a list of " + ("paths" if is_dataclass(get_args(hint)[0]) else "texts")
+        item = get_args(hint)[0]
+        choices = ", ".join(get_args(item)) if get_origin(item) is Literal else "texts"
+        return f"a list of {'paths' if is_dataclass(item) else choices}"
     names = {
         bool: "True or False",
         int: f"a whole number of at least {minimum}",

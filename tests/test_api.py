@@ -208,9 +208,9 @@ def test_a_view_is_served_while_its_block_runs(built):
     ("call", "message"),
     [
         (lambda: builder.NormalizeOptions(unit="turns"), "did you mean 'turn'"),
-        (lambda: builder.VerifyOptions(schema=True), "one of report, reject"),
+        (lambda: builder.VerifyOptions(require=["all"]), "a list of schema, match, "),
         (lambda: builder.PushOptions(dry_run="yes"), "True or False"),
-        (lambda: builder.verify_dataset([ROW], options={"shema": "x"}), "did you mean 'schema'"),
+        (lambda: builder.verify_dataset([ROW], options={"requir": []}), "did you mean 'require'"),
         (lambda: builder.verify_dataset([ROW], options=3), "a dict of its keys"),
         (lambda: builder.verify_dataset({"messages": []}), "a path or a list of rows"),
         (lambda: builder.build_dataset([ROW], "o", config={"nam": "x"}), "did you mean 'name'"),

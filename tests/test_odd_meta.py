@@ -61,7 +61,7 @@ COMMANDS = {
     "tokenized": ["export", "{}", "--to", "tokenized", "-o", "{}.tokenized"],
 }
 CONFIG = """
-select: {where: {tokens: {min: 5}, calls: {max: 1000}}, max_tokens_total: 100000, stratify: [model]}
+select: {where: {tokens: {min: 5}, calls: {max: 1000}}, max_tokens_total: 100000}
 split: {test: 0.1}
 """
 

@@ -324,9 +324,7 @@ def process_source(
         events = spool.replay(source)
     elif (reader := _reader(task, writer)) is not None:
         summary.format = reader.name
-        counts_tools = (
-            reader.is_agent and options.tool_scope == "agent" and options.shared_tools is None
-        )
+        counts_tools = reader.is_agent and options.shared_tools is None
         events = read_events(reader, source, named=task.format != "auto")
         if counts_tools and spool is not None:
             events = spool.record(reader.name, source, events)

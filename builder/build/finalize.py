@@ -92,9 +92,7 @@ def finalize(
     `style` is that of the target's template.
     """
     built = BuildResult(writer, is_beside=style.beside, review=review)
-    in_pieces = (
-        config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
-    )
+    in_pieces = config.normalize.unit != "conversation" or config.limits.too_long != "reject"
     options = ChoiceOptions(in_pieces, config.shares, config.select, config.split)
     table = list(_table(results, weights, options, review, built))
     drops_near = config.audit.options.near_duplicates == "drop"
@@ -196,7 +194,6 @@ def _row(
         weight=weight,
         format=entry.format or result.summary.format or _UNKNOWN,
         group=intern(select.group(last)),
-        stratum=intern(select.stratum(last)),
     )
 
 
@@ -334,7 +331,6 @@ def _write(
     matched: Matched,
 ) -> dict[int, str]:
     """Writes the selected samples; returns {number: id} of those kept in place of duplicates."""
-    shard_bytes = config.output.shard_mb << 20
     writers: dict[str, SplitWriter] = {}
     ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
     for number, (line, meta) in enumerate(_samples(results)):
@@ -347,8 +343,7 @@ def _write(
             writers[split] = SplitWriter(
                 built.writer,
                 split,
-                config.output.suffixes,
-                shard_bytes,
+                config.output.formats,
                 weighted=built.is_weighted,
                 beside=built.is_beside,
             )

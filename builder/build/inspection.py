@@ -352,7 +352,7 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
     Raises UsageError if there is none, if nothing in it is like a conversation, or if a reader
     reads it.
     """
-    options: NormalizeOptions = replace(config.normalize, train=config.train)
+    options = config.normalize
     with chosen(path, options, is_mapped=True) as choice:
         source = choice.source
         claims = recognise(source)
@@ -449,7 +449,7 @@ class _Converter:
         """Returns the conversation, which has this number in its source."""
         shared = self.sharing.of(conversation)
         options = replace(self.sharing.options, shared_tools=shared)
-        target, lengths = self.verifier.target, self.config.limits.lengths
+        target, lengths = self.verifier.target, self.config.limits
         scrubber = Scrubber(self.config.audit.scrub, self.key, target.added_tokens)
         normalised, _ = prepare(conversation, options, lengths, target, scrubber)
         proofs = []

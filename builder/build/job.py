@@ -319,9 +319,9 @@ def _target(config: Config) -> Target:
             f"normalize.late_system: keep: {template} does not render a later system message;"
             " use user or reject"
         )
-    if config.train.no_thought == "mask" and not target.style.thoughts.has_blocks:
+    if "no_thought" in config.normalize.mask and not target.style.thoughts.has_blocks:
         raise UsageError(
-            f"train.no_thought: mask (--preset sft-thinking): {template} shows no thoughts;"
+            f"normalize.mask: no_thought (--preset sft-thinking): {template} shows no thoughts;"
             " use --preset sft, or the tokenizer of a model that thinks"
         )
     return target

@@ -35,7 +35,7 @@ from builder.sample import Sample
 from builder.select.splits import session_digest
 from builder.select.table import ConversationEntry, SampleEntry
 
-_DECIDED = ("normalize", "train", "verify", "limits")
+_DECIDED = ("normalize", "verify", "limits")
 """Sections of the configuration that affect the rows: they must be equal in all folders."""
 
 

@@ -417,7 +417,6 @@ def plan(
     unreadable: list[Problem] = []
     if not config.inputs:
         raise UsageError("no inputs: name files or folders, or a configuration with inputs")
-    limit, lengths = config.limits.max_record_mb << 20, config.limits.lengths
     for number, item in enumerate(config.inputs):
         folder = item.path.located.absolute()
         within = out is not None and folder in out.absolute().parents and folder.is_dir()
@@ -436,11 +435,7 @@ def plan(
             name, located = mapping.written, mapping.located
             mapping = load_mapping(located)
             refuse_questions(name, located.read_text("utf-8"))
-        listed = list(
-            find_sources(
-                item.path.written, base=item.path.base, max_record_bytes=limit, without=out
-            )
-        )
+        listed = list(find_sources(item.path.written, base=item.path.base, without=out))
         if mapping is not None:
             sources = [source for source in listed if isinstance(source, Source)]
             check_mapping(name, mapping, sources)
@@ -456,7 +451,7 @@ def plan(
                 item.format,
                 mapping,
                 item.license,
-                lengths,
+                config.limits,
                 item.weight,
             )
             tasks.extend(cut(task))
@@ -479,10 +474,5 @@ def _options(config: Config, item: InputSection, target: Target) -> NormalizeOpt
 
 
 def normalize_options(config: Config, target: Target) -> NormalizeOptions:
-    """Returns the options of `normalize` and `train` for a target."""
-    return replace(
-        config.normalize,
-        train=config.train,
-        added_tokens=target.added_tokens,
-        style=target.style,
-    )
+    """Returns the options of `normalize` for a target."""
+    return replace(config.normalize, added_tokens=target.added_tokens, style=target.style)

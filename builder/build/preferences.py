@@ -58,7 +58,7 @@ def alternative(
 ) -> Alternative:
     """Normalises and scrubs an abandoned conversation and returns it as an alternative."""
     record = scrubber.text(conversation.record)
-    kept = replace(options, train=replace(options.train, rewound="keep"))
+    kept = replace(options, mask=tuple(kind for kind in options.mask if kind != "rewound"))
     normalised, _ = prepare(replace(conversation, problems=()), kept, lengths, target, scrubber)
     dialogue = normalised.dialogue
     if dialogue is None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import LEVELS, Context, Conversation, lowest
+from builder.conversation import Context, Conversation, lowest
 from builder.finding import CheckFinding
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
@@ -123,8 +123,8 @@ def _proof(
         problem = Problem("max_tokens", "rendering", detail, records=0)
     if problem is None and (fault := loader_fault(sample)) is not None:
         problem = Problem("loader", "sample", fault, records=0)
-    if problem is None:
-        problem = _context_problem(contexts, verifier.options.context)
+    if problem is None and "complete" in verifier.options.require:
+        problem = _context_problem(contexts)
     return VerifiedExample(item, sample, verdict, contexts, tuple(models), problem)
 
 
@@ -178,13 +178,12 @@ def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
     return [sum(sizes[: extra + 1]), *sizes[extra + 1 :]]
 
 
-def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:
+def _context_problem(contexts: Sequence[Context]) -> Problem | None:
     context = lowest(contexts)
     assert context is not None, "a sample has a target"
-    if required == "report" or LEVELS.index(context.level) >= LEVELS.index(required):
+    if context.level != "partial":
         return None
-    missing = f" (missing: {', '.join(context.missing)})" if context.missing else ""
-    detail = f"level {context.level}{missing}, below verify.context: {required}"
+    detail = f"partial (missing: {', '.join(context.missing)})"
     return Problem("context", "sample", detail, records=0)
 
 

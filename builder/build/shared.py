@@ -41,7 +41,7 @@ class ToolSharing:
 
     def of(self, conversation: Conversation) -> SharedTools | None:
         """Returns the definitions for a conversation of the source; None: it needs none."""
-        if self.reader.is_agent and self.options.tool_scope == "agent":
+        if self.reader.is_agent:
             own = ToolUse()
             lacks = own.take(conversation, self.options.supplied_tools)
             return self._use.shared(ToolUse.wanted(own.counts)) if lacks else None

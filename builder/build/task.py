@@ -226,7 +226,7 @@ def _values(options: DataclassInstance) -> dict[str, Any]:
 
 def _spool(task: Task, job: Job, *digests: str) -> Spool | None:
     """Returns the spool for a second pass, if there can be one; `digests` are of the input."""
-    if job.spools is None or task.options.tool_scope != "agent":
+    if job.spools is None:
         return None
     start = task.source.window.start if task.source.window else 0
     return Spool(job.spools / _sha256("\0".join((task.origin, str(start), *digests))))

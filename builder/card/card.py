@@ -26,7 +26,7 @@ from builder.export.variants import VARIANTS
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger, ranked
 from builder.normalize.options import Unit
-from builder.normalize.remedies import option_for, record_remedy, recovery
+from builder.normalize.remedies import option_for, recovery
 from builder.output.manifest import Manifest
 from builder.qwen3.templates import TEMPLATES, Style, Thoughts
 from builder.qwen3.tokenizer import Target
@@ -321,8 +321,7 @@ def _codes(counts: Mapping[str, int]) -> str:
 
 
 def _remedies(ledger: Ledger) -> list[tuple[str, str]]:
-    found = {name: record_remedy(name) for name in ledger.rejected}
-    found |= {name: recovery(ledger, name)[1] for name in ledger.recoverable}
+    found = {name: recovery(ledger, name)[1] for name in ledger.recoverable}
     return [(name, option_for(option)) for name, option in sorted(found.items()) if option]
 
 

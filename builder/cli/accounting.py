@@ -9,7 +9,7 @@ from itertools import islice
 from builder.cli.terminal import DIM, WARNING, aligned, escaped, painted, print_wrapped
 from builder.codes import explain, is_loss, meaning, option_of
 from builder.ledger import Ledger, ranked
-from builder.normalize.remedies import option_for, record_remedy, recovery
+from builder.normalize.remedies import option_for, recovery
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.text import counted
 
@@ -68,7 +68,7 @@ def print_rejects(ledger: Ledger, kept_by: str, *, verbose: bool) -> None:
     _, conversations, samples, calls = ledger.accounts
     known = ledger.conversations_rejected
     for title, codes, remedy in (
-        ("records rejected", ledger.rejected, partial(_records_kept_by, kept_by)),
+        ("records rejected", ledger.rejected, _outside),
         ("conversations rejected", conversations.rejected, partial(_kept_by, ledger, kept_by)),
         (f"conversations {_NOTHING}", conversations.ignored, partial(_kept_by, ledger, kept_by)),
         (_CUT, ledger.cut, _outside),
@@ -106,11 +106,6 @@ def _kept_by(ledger: Ledger, kept_by: str, code: str) -> str:
     count, option = recovery(ledger, code)
     some = "" if count == ledger.conversations_rejected[code] else f"{count:,} of them "
     return f"{some}{kept_by} {option_for(option)}" if count else _outside(code)
-
-
-def _records_kept_by(kept_by: str, code: str) -> str:
-    option = record_remedy(code)
-    return f"{kept_by} {option_for(option)}" if option else _outside(code)
 
 
 def _outside(code: str) -> str:

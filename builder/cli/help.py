@@ -18,7 +18,7 @@ _GROUPS: Mapping[str, str] = {
     "What is read": "--format --mapping --suggest-mapping --tools --system --allow-eval --index",
     "Configuration": "--config --preset --set --review",
     "Model": "--for --tokenizer --chat-template --mode --unit",
-    "Checks": "--schema --parity --as-loaded --masks",
+    "Checks": "--require --as-loaded --masks",
     "How it runs": "--workers --engine --fresh --strict",
     "What is printed": "--full --json --quiet --verbose --help",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -28,13 +28,14 @@ from builder.normalize.options import Unit
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
+from builder.problem import OptionError, nearest
 from builder.qwen3.models import model_named, target_of
 from builder.qwen3.render import MODES
 from builder.qwen3.tokenizer import Target, target_for
 from builder.text import counted
 from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, trainers_named
-from builder.verify.options import Mode, ParityPolicy, SchemaPolicy, VerifyOptions
+from builder.verify.options import Mode, Requirement
 from builder.verify.preload import preloading
 from builder.verify.summary import LineReport, Summary
 
@@ -111,13 +112,14 @@ def verify(
             help="Show which tokens this trainer trains by default; all: each one.",
         ),
     ] = None,
-    schema: Annotated[
-        SchemaPolicy,
+    require: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar=options.choices(SchemaPolicy),
-            help="Whether arguments that violate their schema are findings, or are only counted.",
+            metavar=options.choices(Requirement),
+            help="Also a finding: arguments that violate their schema; a trained turn that does not"
+            " match inference; an argument with </tool_call>.",
         ),
-    ] = "report",
+    ] = None,
     unit: Annotated[
         Unit | None,
         typer.Option(
@@ -128,13 +130,6 @@ def verify(
     loaded: Annotated[
         bool, typer.Option("--as-loaded", help="Also load it with `datasets`, and compare.")
     ] = False,
-    parity: Annotated[
-        ParityPolicy,
-        typer.Option(
-            metavar=options.choices(ParityPolicy),
-            help="Whether each trained turn must match inference, or is only counted.",
-        ),
-    ] = "report",
     mode: Annotated[
         Mode,
         typer.Option(
@@ -151,6 +146,9 @@ def verify(
     output: Output,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
+    required = get_args(Requirement)
+    for name in set(require or ()) - {*required}:
+        raise OptionError("require", f" {name!r}: no such value{nearest(name, required)}")
     own = target_of(model_named(model)) if model is not None else None
     tokenizers: list[str | None] = [*tokenizer] if tokenizer else [own]
     workers = workers or default_workers()
@@ -168,7 +166,7 @@ def verify(
         summary = verify_dataset(
             dataset,
             tokenizer=target.reference,
-            options=VerifyOptions(schema, parity, mode),
+            options={"mode": mode, "require": require or []},
             unit=unit,
             as_loaded=loaded,
             masks=masks or (),

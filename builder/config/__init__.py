@@ -10,7 +10,6 @@ from builder.config.sections import (
     AuditSection,
     Config,
     InputSection,
-    LimitsSection,
     VerifySection,
     override,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "AuditSection",
     "Config",
     "InputSection",
-    "LimitsSection",
     "VerifySection",
     "load_config",
     "load_mapping",

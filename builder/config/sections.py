@@ -11,7 +11,7 @@ from builder.audit.failures import Pattern
 from builder.audit.options import AuditOptions
 from builder.config.fields import FieldReader, as_document, plain
 from builder.conversation import Json
-from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOptions
+from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.options import INLINE, Scalar, refusing_unknown
 from builder.output.manifest import DEFAULT_NAME, OutputOptions
 from builder.paths import UserPath
@@ -85,14 +85,6 @@ class AuditSection:
     options: AuditOptions = field(default_factory=AuditOptions, metadata=INLINE)
 
 
-@dataclass(frozen=True, slots=True)
-class LimitsSection:
-    """`limits`: the lengths of samples, and the size of a line or document in MB of 2^20 bytes."""
-
-    lengths: LengthOptions = field(default_factory=LengthOptions, metadata=INLINE)
-    max_record_mb: int = 256
-
-
 MERGED = frozenset(("name", "split", "mix", "select", "output", "audit"))
 """The keys that `merge` uses; the others are those of the merged folders."""
 
@@ -107,11 +99,10 @@ class Config:
     normalize: NormalizeOptions = field(default_factory=NormalizeOptions)
     verify: VerifySection = field(default_factory=VerifySection)
     audit: AuditSection = field(default_factory=AuditSection)
-    limits: LimitsSection = field(default_factory=LimitsSection)
+    limits: LengthOptions = field(default_factory=LengthOptions)
     split: SplitOptions = field(default_factory=SplitOptions)
     select: SelectOptions = field(default_factory=SelectOptions)
     mix: Mapping[Pattern, float] = field(default_factory=dict)
-    train: TrainOptions = field(default_factory=TrainOptions)
     output: OutputOptions = field(default_factory=OutputOptions)
 
     def __post_init__(self) -> None:
@@ -171,7 +162,7 @@ class Config:
         if sum(self.mix.values()) > 1 + 1e-9:
             yield "mix: the shares add up to more than 1"
         yield from self.select.contradictions()
-        lengths = self.limits.lengths
+        lengths = self.limits
         if lengths.too_long != "reject" and lengths.max_tokens is None:
             yield f"limits.too_long: {lengths.too_long} needs limits.max_tokens"
         if lengths.too_long == "split" and self.normalize.untrained_turns == "reject":
@@ -190,15 +181,15 @@ class Config:
                 " there are none: it needs normalize.unit: query or turn, or"
                 " normalize.untrained_turns: weight"
             )
-        if self.train.no_thought == "mask" and self.normalize.reasoning == "drop":
+        masked = [kind for kind in self.normalize.mask if kind != "rewound"]
+        if "no_thought" in masked and self.normalize.reasoning == "drop":
             yield (
-                "train.no_thought: mask needs normalize.reasoning: keep; without it turns are"
+                "normalize.mask: no_thought needs normalize.reasoning: keep; without it turns are"
                 " trained without their thoughts"
             )
-        masked = [key for key in self.train.masked if key != "rewound"]
         if masked and self.normalize.untrained_turns == "split":
             yield (
-                f"train.{masked[0]}: mask needs normalize.untrained_turns: context, weight or"
+                f"normalize.mask: {masked[0]} needs normalize.untrained_turns: context, weight or"
                 " reject; under split each sample would end before its first masked turn"
             )
 

@@ -284,7 +284,6 @@ CHAT = "openai-chat"
 _AS_LOGGED = NormalizeOptions(
     reasoning="keep",
     untrained_turns="weight",
-    server_tools="untrained",
     missing_tools="reject",
     allow_eval=True,
 )

@@ -129,7 +129,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
     elif problems := [
         problem
         for problem in conversation.problems
-        if problem.code != "rewound" or options.train.rewound == "mask"
+        if problem.code != "rewound" or "rewound" in options.mask
     ]:
         result = replace(problems[0], records=0)
     else:

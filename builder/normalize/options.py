@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from builder.conversation import Json
@@ -51,37 +51,8 @@ class SharedTools:
 
 
 Unit = Literal["conversation", "query", "turn"]
-_Training = Literal["keep", "mask"]
-
-
-@refusing_unknown
-@dataclass(frozen=True, slots=True)
-class TrainOptions:
-    """Options of `train:`: which turns are trained (keep) and which are only context (mask).
-
-    errors       turns with a call that failed
-    denied       turns with a call that the user or a policy refused
-    interrupted  turns with a call that was interrupted before it ended
-    repeated     turns that make exactly the calls of the preceding assistant turn
-    no_thought   turns of which the log has no thought
-    rewound      turns that the user took back
-    """
-
-    errors: _Training = "keep"
-    denied: _Training = "keep"
-    interrupted: _Training = "keep"
-    repeated: _Training = "keep"
-    no_thought: _Training = "keep"
-    rewound: _Training = "mask"
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value that is none of the field's."""
-        check_values(self)
-
-    @property
-    def masked(self) -> tuple[str, ...]:
-        """The keys whose value is `mask`."""
-        return tuple(item.name for item in fields(self) if getattr(self, item.name) == "mask")
+Masked = Literal["error", "denied", "interrupted", "repeated", "no_thought", "rewound"]
+"""Kinds of turns that may be context only; each is the code of such a turn."""
 
 
 @refusing_unknown
@@ -108,13 +79,12 @@ class LengthOptions:
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 
-    The last nine are not keys: `train` is a section of its own. `supplied_tools` and
-    `supplied_system` come from the options of an input whose logs lack them. `captured` are what
-    agents send, of which `builder.normalize.tools.for_log` supplies the one for a log and sets
-    `supplied_source`, the source of the tools, and `of_other_version`: which of `tools` and
-    `system` are not of the log's version. `shared_tools` come from other sessions of the same agent
-    (None: not known yet). `added_tokens` are the control tokens of the target tokenizer, `style` is
-    that of its chat template.
+    The last eight are not keys. `supplied_tools` and `supplied_system` come from the options of an
+    input whose logs lack them. `captured` are what agents send; `builder.normalize.tools.for_log`
+    supplies the one for a log, and sets `supplied_source`, the source of the tools, and
+    `of_other_version`: which of `tools` and `system` are not of the log's version. `shared_tools`
+    come from other sessions of the same agent (None: not known yet). `added_tokens` are the control
+    tokens of the target tokenizer, `style` is that of its chat template.
     """
 
     unit: Unit = "conversation"
@@ -124,17 +94,13 @@ class NormalizeOptions:
     reasoning: Literal["drop", "keep"] = "drop"
     history: Literal["logged", "vllm", "sglang"] = "logged"
     end: Literal["call", "answer"] = "call"
-    unanswered_calls: Literal["trim", "reject"] = "trim"
     untrained_turns: Literal["context", "split", "weight", "reject"] = "context"
-    server_tools: Literal["cut", "untrained"] = "cut"
+    mask: tuple[Masked, ...] = ("rewound",)
     parallel_calls: Literal["keep", "split", "reject"] = "keep"
     control_tokens: Literal["context", "neutralise", "reject"] = "context"
     tools: Literal["all", "called"] = "all"
     missing_tools: Literal["untrained", "infer", "reject"] = "untrained"
-    tool_scope: Literal["agent", "conversation"] = "agent"
-    media: Literal["placeholder", "reject"] = "placeholder"
     allow_eval: bool = False
-    train: TrainOptions = field(default_factory=TrainOptions, metadata=SUPPLIED)
     supplied_tools: tuple[Json, ...] | None = field(default=None, metadata=SUPPLIED)
     supplied_system: str | None = field(default=None, metadata=SUPPLIED)
     supplied_source: Literal["supplied", "captured"] = field(default="supplied", metadata=SUPPLIED)

@@ -105,8 +105,6 @@ class _DraftReader:
 
     def take(self, message: Message) -> Problem | None:
         media = any(_has_media(part) for part in message.parts)
-        if media and self.options.media == "reject":
-            return Problem("media", "message", "contains an image or other media", records=0)
         if any(map(_is_removed, message.parts)):
             detail = "a text was taken out before it was logged"
             return Problem("redacted", "message", detail, records=0)

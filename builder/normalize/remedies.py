@@ -49,16 +49,8 @@ def recovery(ledger: Ledger, code: str) -> tuple[int, str]:
     return (count, option_of(code) or "") if count else (0, "")
 
 
-def record_remedy(code: str) -> str | None:
-    """Returns the option that keeps records rejected under `code`, or None.
-
-    A record that cannot be read has no turns, so no option of the normaliser applies to it.
-    """
-    return option_of(code) if code == "too_large" else None
-
-
 _KEY = re.compile(
-    r"`((?:audit|limits|normalize|select|split|train|verify)(?:\.\w+)*): (\{[^`]*|[^`\s]+)`"
+    r"`((?:audit|limits|normalize|select|split|verify)(?:\.\w+)*): (\{[^`]*|[^`\s]+)`"
 )
 """A key with its value between backticks; a value in words is not one to copy."""
 _JOINED_OPTIONS = re.compile(r"(--set [^`]*)` (?:and|with) `(--set )")

@@ -97,7 +97,7 @@ def _is_empty(block: Block, options: NormalizeOptions) -> bool:
     """Returns whether an assistant block has no content and does not end the conversation."""
     if block.texts or block.calls or block.fault:
         return False
-    return block.untrained != "server_tool" or options.server_tools == "untrained"
+    return block.untrained != "server_tool" or options.untrained_turns == "weight"
 
 
 def cut_before_user(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
@@ -263,14 +263,13 @@ After any other fault the context is unknown, because it hides part of the turn.
 
 
 def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Turns the targets that `train:` masks into foreign turns (`masked_turns`).
+    """Turns the targets of the kinds in `normalize.mask` into foreign turns (`masked_turns`).
 
     The codes are `error`, `denied`, `interrupted`, `repeated` (a turn that makes exactly the
     calls of the preceding assistant turn) and `no_thought`. Turns of a rewound branch already are
-    foreign; `train.rewound: keep` makes them targets.
+    foreign; without `rewound` in the list they are targets.
     """
-    masked_keys = options.train.masked
-    codes = {"error" if key == "errors" else key for key in masked_keys}
+    codes = options.mask
     blocks: list[Block] = []
     previous: list[tuple[str, object]] = []
     masked = 0
@@ -279,7 +278,7 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             blocks.append(block)
             continue
         code = block.untrained
-        if code == "rewound" and "rewound" not in masked_keys:
+        if code == "rewound" and "rewound" not in codes:
             code = None
         calls: list[tuple[str, object]] = [(call.name, call.arguments) for call in block.calls]
         if code is None:
@@ -397,7 +396,7 @@ def _hidden(draft: Draft, options: NormalizeOptions) -> _Hidden | None:
             if block.fault is not None:
                 return _Hidden(at, _unparsed(block, at))
             continue
-        if block.untrained == "server_tool" and options.server_tools == "cut":
+        if block.untrained == "server_tool" and options.untrained_turns != "weight":
             problem = Problem("server_tool", f"turn {at}", _untrained(draft, block), records=0)
             return _Hidden(at, problem, code="server_tool")
         if (fault := block.fault) is not None and not _is_showable(block):
@@ -423,8 +422,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Ends the conversation where later turns cannot be shown in their true context.
 
     - Before a turn that cannot be written or shown: with `bad_arguments` or a `bad_name` in a call,
-      with a part that could not be parsed (its code), with a server-side tool under `server_tools:
-      cut`.
+      with a part that could not be parsed (its code), with a server-side tool unless turns that
+      are not trained have weight 0 (`untrained_turns: weight`).
     - Before a user turn with a message that has only parts of unknown types.
     - After a turn with calls without results (`unanswered`) that is not the last; before it if it
       is not a target or the conversation must end with an answer (`end: answer`).
@@ -454,8 +453,6 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             return _ended(draft, blocks, at, problem, code)
     if hidden is None:
         return draft.having(blocks)
-    if hidden.problem.code == "unanswered" and options.unanswered_calls == "reject":
-        return hidden.problem
     for call, code in hidden.calls:
         draft = draft.dropping([call], code)
     return _ended(draft, blocks, hidden.at + hidden.stays, hidden.problem, hidden.code)

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -105,13 +104,8 @@ class ParquetFile:
         self._lines, self._size = [], 0
 
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-_ZSTD_LEVEL = 3
-"""Writes 225 MB/s on one core; a higher level saves little."""
+SHARD_BYTES = 256 << 20
+"""A file of data/ is closed once its samples reach this size."""
 
 STATE = ".state"
 
@@ -204,28 +198,24 @@ def _listed(out: Path) -> set[str]:
     return {path for path, file in files.items() if file and not file.is_relative_to(state)}
 
 
-def _create(path: Path, *, weighted: bool, beside: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:
+def _create(path: Path, *, weighted: bool, beside: bool) -> BinaryIO | ParquetFile:
     """Creates a file of the kind that its suffix names."""
     if path.suffix == ".parquet":
         return ParquetFile(path, weighted=weighted, beside=beside)
-    if path.suffix == ".zst":
-        return zstd.ZstdFile(path, "wb", level=_ZSTD_LEVEL)
     return path.open("wb")
 
 
 class SplitWriter:
     """Writes the samples of one split: data/ in every requested kind, and meta/.
 
-    A shard is closed once its lines reach `shard_bytes`. The shards are named at the end, since
-    their names contain their number.
+    The shards are named at the end, since their names contain their number.
     """
 
     def __init__(
         self,
         writer: Writer,
         split: str,
-        suffixes: Sequence[str],
-        shard_bytes: int,
+        kinds: Sequence[str],
         *,
         weighted: bool = False,
         beside: bool = False,
@@ -234,15 +224,14 @@ class SplitWriter:
         self._beside = beside
         self.writer = writer
         self.split = split
-        self.suffixes = suffixes
-        self.shard_bytes = shard_bytes
+        self.kinds = kinds
         self._shards = 0
         self._size = 0
-        self._open: dict[str, BinaryIO | ParquetFile | zstd.ZstdFile] = {}
+        self._open: dict[str, BinaryIO | ParquetFile] = {}
 
     def add(self, line: bytes, meta: bytes) -> None:
         """Writes one sample; both lines end with a newline."""
-        if not self._open or self._size >= self.shard_bytes:
+        if not self._open or self._size >= SHARD_BYTES:
             self._next()
         for key, stream in self._open.items():
             stream.write(meta if key == "meta" else line)
@@ -253,7 +242,7 @@ class SplitWriter:
         self._end()
         paths = [
             self._name("data", number, kind)
-            for kind in self.suffixes
+            for kind in self.kinds
             for number in range(self._shards)
         ]
         for number in range(self._shards):
@@ -262,7 +251,7 @@ class SplitWriter:
 
     def _next(self) -> None:
         self._end()
-        for kind in self.suffixes:
+        for kind in self.kinds:
             self._open[kind] = _create(
                 self._path("data", self._shards, kind), weighted=self._weighted, beside=self._beside
             )

@@ -16,7 +16,7 @@ from builder.paths import COLLECT_STATE, expand_home
 from builder.problem import Problem, UsageError
 from builder.readers import Reader, readers
 from builder.sources.listing import Listing, local_listing, store_listing
-from builder.sources.source import Source
+from builder.sources.source import MAX_RECORD_BYTES, Source
 from builder.sources.store import is_hub_name, is_url, list_objects, local_path
 from builder.sources.table import hub_table
 
@@ -30,7 +30,6 @@ def find_sources(
     spec: str,
     *,
     base: Path | None = None,
-    max_record_bytes: int = 256 << 20,
     stdin: BinaryIO | None = None,
     without: Path | None = None,
 ) -> Iterator[Source | Problem]:
@@ -50,17 +49,17 @@ def find_sources(
     if spec.startswith("hf://"):
         table = hub_table(spec)
         name = f"{table.repository}@{table.commit}"
-        yield Source(name, table=table, max_record_bytes=max_record_bytes)
+        yield Source(name, table=table)
         return
     if spec == "-":
         data = (stdin or sys.stdin.buffer).read()
-        yield Source("stdin", data=data, max_record_bytes=max_record_bytes)
+        yield Source("stdin", data=data)
         return
     spec = local_path(spec)
     if is_url(spec):
-        yield from _stored(spec, max_record_bytes)
+        yield from _stored(spec, MAX_RECORD_BYTES)
     else:
-        yield from _local(spec, base or Path(), max_record_bytes, without)
+        yield from _local(spec, base or Path(), MAX_RECORD_BYTES, without)
 
 
 def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[Source | Problem]:

@@ -395,7 +395,7 @@ def _thoughts(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
         yield Advice(share, text, remedies, severity=0.6)
     if 0 < counts.thinking < turns:
         mask = Remedy(
-            "Train only these: `train.no_thought: mask`",
+            "Train only these: `normalize.mask: [no_thought, rewound]`",
             f"{counted(turns - counts.thinking, 'trained turn')} fewer; they stay as context",
         )
         plain = Remedy("Train answers without thoughts: `--preset sft`", "the thoughts")

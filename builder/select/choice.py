@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,28 +73,11 @@ def draw(identity: bytes, seed: int) -> bytes:
 
 
 def beyond_budget(items: Sequence[Candidate], total: int, seed: int) -> frozenset[int]:
-    """Returns the positions of the conversations to drop so that the rest fits into `total`.
-
-    The groups of the candidates are strata, their sizes tokens.
-    """
-    needed = sum(item.size for item in items)
-    if needed <= total:
-        return frozenset()
-    strata: dict[str, list[int]] = defaultdict(list)
-    order = sorted(range(len(items)), key=lambda position: draw(items[position].identity, seed))
-    for position in order:
-        strata[items[position].group].append(position)
+    """Returns the positions of the conversations to drop so that the tokens fit into `total`."""
     kept: set[int] = set()
     left = total
-    for name in sorted(strata):
-        quota = total * sum(items[position].size for position in strata[name]) // needed
-        for position in strata[name]:
-            if items[position].size <= quota:
-                quota -= items[position].size
-                left -= items[position].size
-                kept.add(position)
-    for position in order:
-        if position not in kept and items[position].size <= left:
+    for position in sorted(range(len(items)), key=lambda at: draw(items[at].identity, seed)):
+        if items[position].size <= left:
             left -= items[position].size
             kept.add(position)
     return frozenset(range(len(items))) - kept
@@ -218,7 +200,7 @@ def choose(table: Table, options: ChoiceOptions, find_near: _FindNear | None = N
         _leave_out_surplus(table, codes, SHARES, _samples_by_group, surplus)
     if options.select.max_tokens_total is not None:
         surplus = partial(beyond_budget, total=options.select.max_tokens_total, seed=seed)
-        _leave_out_surplus(table, codes, TOTAL, _tokens_by_stratum, surplus)
+        _leave_out_surplus(table, codes, TOTAL, _tokens, surplus)
     return Choice(codes, _splits(table, codes, options.split), near)
 
 
@@ -263,8 +245,8 @@ def _samples_by_group(row: ConversationRow, chosen: Sequence[int]) -> tuple[str,
     return row.group, len(chosen)
 
 
-def _tokens_by_stratum(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
-    return row.stratum, sum(row.samples[position].entry.tokens for position in chosen)
+def _tokens(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
+    return "", sum(row.samples[position].entry.tokens for position in chosen)
 
 
 def _leave_out_surplus(

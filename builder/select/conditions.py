@@ -70,7 +70,6 @@ class SelectOptions:
     unreviewed        whether samples without a decision are written
     shares            for one field: target shares of the samples by its value
     max_tokens_total  limit on the tokens of all samples together
-    stratify          fields whose values keep their share of the tokens under `max_tokens_total`
     """
 
     where: Mapping[str, Condition] = field(default_factory=dict)
@@ -78,12 +77,11 @@ class SelectOptions:
     unreviewed: Literal["keep", "drop"] = "keep"
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     max_tokens_total: int | None = None
-    stratify: tuple[str, ...] = ()
 
     @property
     def fields(self) -> frozenset[str]:
         """The fields whose values are needed."""
-        return frozenset((*self.where, *self.shares, *self.stratify))
+        return frozenset((*self.where, *self.shares))
 
     def refusal(self, values: Mapping[str, Json]) -> str | None:
         """Returns the code of the first condition that a sample does not meet, or None."""
@@ -104,13 +102,9 @@ class SelectOptions:
         """Returns the value that `shares` groups by."""
         return "".join(_text(_grouping(values, name)) for name in self.shares)
 
-    def stratum(self, values: Mapping[str, Json]) -> str:
-        """Returns the values that `stratify` groups by."""
-        return "\n".join(_text(_grouping(values, name)) for name in self.stratify)
-
     def contradictions(self) -> Iterator[str]:
         """Yields a message for options that are valid separately but not together."""
-        for key in ("where", "shares", "stratify"):
+        for key in ("where", "shares"):
             for name in getattr(self, key):
                 if (first := name.partition(".")[0]) not in FIELDS:
                     yield f"select.{key}.{name}: no field of meta/{nearest(first, FIELDS)}"
@@ -121,8 +115,6 @@ class SelectOptions:
         for name, shares in self.shares.items():
             if sum(shares.values()) > 1 + 1e-9:
                 yield f"select.shares.{name}: the shares add up to more than 1"
-        if self.stratify and self.max_tokens_total is None:
-            yield "select.stratify: needs select.max_tokens_total"
         for name, condition in self.where.items():
             if condition == Condition():
                 yield f"select.where.{name}: has no condition: min, max, in or not"

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from builder.conversation import session_name
 from builder.options import at_least
@@ -24,13 +23,12 @@ _UNIQUE = re.compile(r"(?=.*\d)[0-9A-Za-z_-]{16,}")
 class SplitOptions:
     """Shares of the sessions for validation and test, and the seed of the draw.
 
-    `by` is what stays together in one split: all parts of a session (sub-agents, segments, forks).
+    All parts of a session (sub-agents, segments, forks) stay together in one split.
     """
 
     validation: float = 0.0
     test: float = 0.0
     seed: int = field(default=0, metadata=at_least(0))
-    by: Literal["conversation"] = "conversation"
 
 
 def session_digest(conversation: str, format: str, origin: str) -> bytes:  # noqa: A002 - the field's term

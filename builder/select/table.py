@@ -106,7 +106,7 @@ class ConversationRow:
              are unique within it
     weight   the share of the sessions to select from its input
     format   the name of its format
-    group, stratum  values of the fields for shares and budget
+    group           values of the field for shares
     """
 
     entry: ConversationEntry
@@ -115,7 +115,6 @@ class ConversationRow:
     weight: float = 1.0
     format: str = ""
     group: str = ""
-    stratum: str = ""
 
 
 Table = Sequence[ConversationRow]

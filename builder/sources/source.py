@@ -36,6 +36,9 @@ from builder.sources.stream import (
 )
 from builder.sources.table import MAGICS, FileTable, HubTable, Table, row_lines
 
+MAX_RECORD_BYTES = 256 << 20
+"""A longer line or document is rejected (`too_large`)."""
+
 # -- finds files that belong to a source but stand in other places ---------------------------------
 
 
@@ -112,7 +115,7 @@ class Source:
         *,
         data: bytes | None = None,
         members: Sequence[Source] = (),
-        max_record_bytes: int = 256 << 20,
+        max_record_bytes: int = MAX_RECORD_BYTES,
         window: Chunk | None = None,
         table: Table | None = None,
         remote: StoredObject | None = None,

@@ -16,10 +16,8 @@ def mode_named(name: str) -> Mode:
     return next((mode for mode in _MODES if mode == name), "non-thinking")
 
 
-SchemaPolicy = Literal["report", "reject"]
-ParityPolicy = Literal["report", "require"]
-_BreaksPolicy = Literal["report", "reject"]
-_ContextPolicy = Literal["report", "logged", "rendered", "proven"]
+Requirement = Literal["schema", "match", "complete", "engine"]
+"""What samples may be required to have."""
 
 
 @refusing_unknown
@@ -27,22 +25,14 @@ _ContextPolicy = Literal["report", "logged", "rendered", "proven"]
 class VerifyOptions:
     """Options of `verify:` in the configuration.
 
-    schema              what to do with arguments that violate their tool's schema
-    parity              `require`: reject samples with a trained turn that is not in parity in
-                        `mode`
-    mode                the inference mode that spans and parity are measured against
-                        (`enable_thinking`)
-    context             the level (`Context.level`) that the context of each target must have, or
-                        `report`
-    engine_breaks_call  what to do with calls whose arguments contain `</tool_call>`, at which
-                        engines end the call
+    mode     the mode of inference (`enable_thinking`) that trained turns should match
+    require  samples without these are rejected: `schema`, arguments that fit the schema of their
+             tool; `match`, all trained turns match inference in `mode`; `complete`, the context of
+             each is known; `engine`, no argument has `</tool_call>`, at which engines end a call
     """
 
-    schema: SchemaPolicy = "report"
-    parity: ParityPolicy = "report"
     mode: Mode = "non-thinking"
-    context: _ContextPolicy = "report"
-    engine_breaks_call: _BreaksPolicy = "report"
+    require: tuple[Requirement, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises UsageError for a value that is none of the field's."""

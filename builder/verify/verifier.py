@@ -210,7 +210,7 @@ def _breaking(meant: Dialogue) -> Iterator[CheckFinding]:
 
 
 def tools(
-    sample: Sample, meant: Dialogue, schema: str
+    sample: Sample, meant: Dialogue, *, strict: bool
 ) -> tuple[list[CheckFinding], list[CheckFinding]]:
     """Returns (findings, warnings) for the called names and their arguments."""
     hard: list[CheckFinding] = []
@@ -222,7 +222,7 @@ def tools(
         assert isinstance(function, dict), "checked before"
         has_schema = function.get("parameters") is not None
         known.setdefault(str(function["name"]), text if has_schema else None)
-    breaks = hard if schema == "reject" else soft
+    breaks = hard if strict else soft
     for index, turn in enumerate(meant.turns):
         for call in turn.calls:
             if breaks_json(call.name):
@@ -383,7 +383,7 @@ tokenising takes memory: about 65 bytes per code point, up to 200 in a single wo
 class Verdict:
     """The result of all checks of a sample; `findings` is empty if it is proven.
 
-    `warnings` are schema violations under `verify.schema: report`, and span boundaries inside a
+    `warnings` are schema violations unless required, and span boundaries inside a
     token. `text` is the template's rendering ("" if it failed), `render_sha256` that of its UTF-8.
     `spans` and `parity` describe the target turns: [start, end) in code points, and the modes in
     which each is in parity with inference (`builder.qwen3.render`). `trained_tokens` are those of
@@ -454,11 +454,11 @@ class Verifier:
         if meant is not None:
             findings += calls(sample, meant, read, style)
             findings += pairing(meant)
-            hard, soft = tools(sample, meant, self.options.schema)
+            hard, soft = tools(sample, meant, strict="schema" in self.options.require)
             findings += hard
             warnings += soft
             findings += _losses(sample, meant, chosen, style)
-            rejects = self.options.engine_breaks_call == "reject"
+            rejects = "engine" in self.options.require
             (findings if rejects else warnings).extend(_breaking(meant))
         text, served, weighted = self._rendered(sample, meant)
         if isinstance(text, Exception):
@@ -528,10 +528,10 @@ class Verifier:
         modes: Sequence[frozenset[str]],
         targets: Sequence[int],
     ) -> Iterator[CheckFinding]:
-        """Applies `verify.parity`, and checks one turn of every sixteenth sample by rendering."""
+        """Applies `require: [match]`; renders one turn of every sixteenth sample to check it."""
         turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
         mode = self.options.mode
-        if self.options.parity == "require":
+        if "match" in self.options.require:
             for ordinal in targets:
                 if mode not in modes[ordinal]:
                     message = f"a server in {mode} mode renders different bytes before this turn"

@@ -21,7 +21,7 @@ from wire.report import capture_of
 from wire.run import root
 from wire.shapes import read_request
 
-_CONFIG = CONFIG + "train: {rewound: keep}\n"
+_CONFIG = CONFIG.replace("{", "{mask: [], ", 1)
 """Captures do not show which turns the user took back."""
 _SUMMARY = "Respond with TEXT ONLY"
 

@@ -61,7 +61,7 @@ def built(logs, name, *inputs, **config):
     ("setting", "named"),
     [
         ("normalize.unit=turn", "normalize.unit"),
-        ("train={errors: mask}", "train.errors"),
+        ("limits={max_tokens: 9}", "limits.max_tokens"),
         ("inputs=[]", "inputs"),
         ("audit.secrets=off", "audit.secrets"),
         ("audit.near_duplicates=drop", None),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import datasets
 import pytest
@@ -76,9 +77,8 @@ def test_new_changed_and_removed_inputs_update_the_output(logs, tmp_path, done):
     "change",
     [
         "normalize: {unit: turn}",
-        "verify: {parity: require}",
+        "verify: {require: [match]}",
         "limits: {max_tokens: 30}",
-        "limits: {max_record_mb: 1}",
         "audit: {secrets: report}",
         "inputs: [{path: in, license: MIT}]",
         "inputs: [{path: in, format: openai-chat}]",
@@ -195,11 +195,9 @@ def test_a_large_table_of_one_row_group_is_not_split(tmp_path, monkeypatch, done
 def test_a_log_whose_lines_depend_on_each_other_is_not_split(tmp_path, monkeypatch, done):
     source = DATA / "claude-code"
     monkeypatch.setattr(plan, "WINDOW_BYTES", 100)
-    config = tmp_path / "once.yaml"
-    config.write_text("normalize: {tool_scope: conversation}\n")  # otherwise it is read twice
-    assert build(tmp_path / "out", "--config", config, "--workers", "1", inputs=[source]) == 0
-    assert done
-    assert len(done) == len(set(done)), "pieces share the origin of their source"
+    assert build(tmp_path / "out", "--workers", "1", inputs=[source]) == 0
+    twice = Counter(done)  # for definitions that sessions share
+    assert set(twice.values()) <= {1, 2}, "pieces share the origin of their source"
 
 
 @pytest.mark.slow

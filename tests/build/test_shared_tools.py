@@ -86,11 +86,6 @@ def test_a_tool_has_one_definition_in_all_samples(logs, tmp_path, capsys):
     about = lines(out / "meta" / "train-00000-of-00001.jsonl")
     assert [item["tools_source"] for item in about] == ["inferred"] * 3
     assert json.loads((out / "manifest.json").read_bytes())["ledger"]["calls"]["kept"] == 5
-    alone = tmp_path / "alone"
-    config = tmp_path / "alone.yaml"
-    config.write_text("normalize: {tool_scope: conversation}\n")
-    assert build(alone, "--config", config, inputs=[logs]) == 0
-    assert len(definitions(alone)["Read"]) == 3
 
 
 def test_file_names_and_workers_have_no_effect(logs, tmp_path):

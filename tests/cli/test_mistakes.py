@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from builder import cli
-from builder.config import Config, load_config
+from builder.config import load_config
 from builder.output.folder import RemoteOutput
 from builder.problem import UsageError
 from builder.readers.discovery import find_sources
@@ -211,8 +211,8 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
         ('inputs: [{path: x, tools: "a\\0b"}]', "inputs[0].tools: must be a path without"),
         ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path without NUL"),
         (
-            f"limits: {{max_record_mb: {10**20}}}",
-            "limits.max_record_mb: must be a whole number from 1",
+            f"limits: {{max_tokens: {10**20}}}",
+            "limits.max_tokens: must be a whole number from 1",
         ),
         (
             "limits: {max_tokens: 0}",
@@ -224,14 +224,17 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
             "limits.too_long: split writes turns again in its windows",
         ),
         (
-            "{train: {no_thought: mask}, normalize: {untrained_turns: weight}}",
-            "train.no_thought: mask needs normalize.reasoning: keep",
+            "normalize: {mask: [no_thought], untrained_turns: weight}",
+            "normalize.mask: no_thought needs normalize.reasoning: keep",
         ),
         (
-            "train: {errors: mask}\nnormalize: {untrained_turns: split}",
-            "train.errors: mask needs normalize.untrained_turns: context",
+            "normalize: {mask: [error], untrained_turns: split}",
+            "normalize.mask: error needs normalize.untrained_turns: context",
         ),
-        ("verify: {context: partial}", "verify.context: must be one of report, logged, rendered,"),
+        (
+            "verify: {require: [macth]}",
+            "verify.require[0]: must be one of schema, match, complete,",
+        ),
         ("split: {seed: -1}", "split.seed: must be a whole number from 0 to 2147483647, found -1"),
         ("normalize: {allow_eval: 1}", "normalize.allow_eval: must be true or false, found 1"),
         ("normalize: {supplied_system: x}", "normalize.supplied_system: unknown key"),
@@ -251,19 +254,17 @@ def test_invalid_configurations_are_one_line(tmp_path, text, content):
     assert str(raised.value).startswith(f"{path}: {content}")
 
 
-def test_the_largest_limit_on_records_allocates_no_memory(run, tmp_path):
-    (tmp_path / "c.yaml").write_text("limits: {max_record_mb: 2147483647}\nsplit: {seed: 1}")
+def test_the_largest_limit_on_records_allocates_no_memory(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("builder.readers.discovery.MAX_RECORD_BYTES", 2147483647 << 20)
     (tmp_path / "x.json").write_text(json.dumps([ROW], indent=1))
     (tmp_path / "y.jsonl.gz").write_bytes(gzip.compress(LINE.replace('"a"', '"c"').encode()))
     (tmp_path / "z.json").write_text('{"eval": {}, "status": "success", "samples": [NaN]}')
-    config = ["-c", tmp_path / "c.yaml"]
     for name in ("x.json", "y.jsonl.gz"):
-        code, _, err = run("build", tmp_path / name, "-o", tmp_path / f"{name}.out", *config)
+        code, _, err = run("build", tmp_path / name, "-o", tmp_path / f"{name}.out")
         assert (code, err) == (0, "")
-    code, _, err = run("build", tmp_path / "z.json", "-o", tmp_path / "z.out", *config)
+    code, _, err = run("build", tmp_path / "z.json", "-o", tmp_path / "z.out")
     assert code == 1
     assert "bug" not in err
-    assert load_config(tmp_path / "c.yaml").limits != Config().limits
 
 
 # inputs and outputs

@@ -10,10 +10,8 @@ from support.runs.builds import build, lines
 from support.templates.targets import NO_THOUGHTS
 
 from builder import cli
-from builder.cli.accounting import print_rejects
 from builder.cli.run import _option
 from builder.config import load_config
-from builder.ledger import Ledger
 from builder.normalize.remedies import option_for, with_options
 from builder.output.manifest import Manifest
 from builder.problem import UsageError
@@ -27,7 +25,7 @@ def test_settings_override_the_file_and_the_preset(tmp_path):
         path, "sft", ["normalize.unit=turn", "limits={max_tokens: 9, too_long: split}"]
     )
     assert (chosen.normalize.unit, chosen.normalize.reasoning) == ("turn", "keep")
-    assert (chosen.name, chosen.limits.lengths.max_tokens) == ("mine", 9)
+    assert (chosen.name, chosen.limits.max_tokens) == ("mine", 9)
     assert load_config(settings=["normalize.unit=turn"]).normalize.unit == "turn"
 
 
@@ -35,7 +33,7 @@ def test_a_null_overrides_the_file_and_the_preset(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text("limits: {too_long: reject}\nselect: {where: {tokens: {max: 9}}}\n")
     chosen = load_config(path, "sft", ["limits.max_tokens=null", "select.where=null"])
-    assert chosen.limits.lengths.max_tokens is None
+    assert chosen.limits.max_tokens is None
     assert chosen.select == load_config().select
     assert chosen.audit.options.near_duplicates == "drop"
     assert load_config(path, "sft", ["limits=null"]).limits == load_config().limits
@@ -98,14 +96,6 @@ def test_advice_for_a_merged_dataset_names_the_builds():
     first, second = _of_the_parts(advice).remedies
     assert first.text == "In the builds that were merged: `normalize.unit: turn`"
     assert second.text == "`select.where: {}`"
-
-
-def test_what_was_rejected_is_kept_where_it_was_built(capsys):
-    ledger = Ledger()
-    ledger.rejected["too_large"] += 1
-    print_rejects(ledger, "kept, in the builds that were merged, by", verbose=False)
-    shown = capsys.readouterr().out
-    assert "kept, in the builds that were merged, by limits.max_record_mb: a larger" in shown
 
 
 @pytest.mark.slow

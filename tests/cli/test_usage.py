@@ -27,8 +27,7 @@ MISTAKES = {
     # options
     "build --tokeniser x": "no such option '--tokeniser', did you mean '--tokenizer'",
     "build x.jsonl --outt y": "no such option '--outt', did you mean '--out'",
-    "verify x.jsonl --schema rport": "--schema 'rport': no such value, did you mean 'report'",
-    "verify x.jsonl --parity requier": "--parity 'requier': no such value, did you mean 'require'",
+    "verify x.jsonl --require shema": "--require 'shema': no such value, did you mean 'schema'",
     "verify x.jsonl --mode thinkin": "--mode 'thinkin': no such value, did you mean 'thinking'",
     "verify x.jsonl --unit turns": "--unit 'turns': no such value, did you mean 'turn'",
     "verify x.jsonl --masks axolotle": "did you mean 'axolotl'",
@@ -120,7 +119,7 @@ MISTAKES = {
     "build -c broken.yaml -o out": "broken.yaml: not YAML",
     "build -c where.yaml -o out": "select.where.tokens.mx: unknown key",
     "build -c budget.yaml -o out": "did you mean 'max_tokens_total'",
-    "build -c masked.yaml -o out": "train.errors",
+    "build -c masked.yaml -o out": "normalize.mask",
     "build -c tab.yaml -o out": "tab.yaml: not YAML: found character .* at line 2, column 1",
     "build -c list.yaml -o out": "normalize: must be a mapping of keys, found a list",
     "build -c top.yaml -o out": "the file: must be a mapping of keys, found a list",
@@ -185,9 +184,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "broken.yaml").write_text("a: [\n")
     (tmp_path / "where.yaml").write_text("select: {where: {tokens: {min: 1, mx: 9}}}\n")
     (tmp_path / "budget.yaml").write_text("select: {max_token_total: 5}\n")
-    (tmp_path / "masked.yaml").write_text(
-        "train: {errors: mask}\nnormalize: {untrained_turns: split}\n"
-    )
+    (tmp_path / "masked.yaml").write_text("normalize: {mask: [error], untrained_turns: split}\n")
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "tokenizer.json").write_text("{}")
     (tmp_path / "exported").mkdir()

@@ -96,6 +96,6 @@ def test_a_preset_is_valid_and_a_configuration_overrides_its_keys(tmp_path, name
     path = tmp_path / "mine.yaml"
     path.write_text("limits: {max_tokens: 77}\n", encoding="utf-8")
     mine = load_config(path, name)
-    assert mine.limits.lengths.max_tokens == 77
+    assert mine.limits.max_tokens == 77
     assert mine.normalize == preset.normalize
-    assert mine.limits.lengths.too_long == preset.limits.lengths.too_long
+    assert mine.limits.too_long == preset.limits.too_long

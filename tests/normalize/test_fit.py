@@ -92,7 +92,7 @@ def test_edges_are_trimmed_where_the_template_trims_them():
 def test_a_call_that_engines_break_is_a_warning_or_rejected():
     options = NormalizeOptions(control_tokens="neutralise")
     dialogue = normalise(conversation({"s": "a </tool_call> b"}), options).dialogue
-    for policy, kind in (("report", "warnings"), ("reject", "findings")):
-        verifier = Verifier(target_for("qwen3"), VerifyOptions(engine_breaks_call=policy))
+    for policy, kind in (((), "warnings"), (("engine",), "findings")):
+        verifier = Verifier(target_for("qwen3"), VerifyOptions(require=policy))
         verdict = verifier.check(flatten(dialogue), dialogue)
         assert "engine_breaks_call" in {item.code for item in getattr(verdict, kind)}

@@ -114,7 +114,6 @@ def test_calls_without_a_result_in_the_middle_end_the_conversation():
     assert dropped(ends) == ["after_unanswered"]
     answered = normalised(*talk, end="answer")
     assert answered.problem.code == "unanswered"
-    assert normalised(*talk, unanswered_calls="reject").problem.code == "unanswered"
 
 
 def test_a_call_that_cannot_be_written_ends_the_conversation_before_its_turn():

@@ -4,7 +4,6 @@ import pytest
 from support.conversations.messages import calls, dropped, normalised, reply, results, user, visible
 
 from builder.conversation import REPEAT, Context, Message, Reasoning, Text, Unparsed
-from builder.normalize.options import TrainOptions
 from builder.problem import Problem
 
 # -- turns that are not targets ------------------------------------------------------------------
@@ -90,12 +89,11 @@ def test_a_truncated_answer_stays_as_context(code):
 
 @pytest.mark.parametrize("policy", ["split", "weight"])
 def test_a_turn_that_used_a_server_side_tool_is_never_a_target(policy):
-    assert visible(normalised(*SEARCHED, untrained_turns=policy)) == ["u hi", "a f()"]
+    assert visible(normalised(*SEARCHED)) == ["u hi", "a f()"]
     kept = normalised(
         *SEARCHED,
         tools=({"name": "f", "parameters": {"type": "object"}},),
         untrained_turns=policy,
-        server_tools="untrained",
         context=Context("proven"),
     )
     if policy == "split":
@@ -106,10 +104,10 @@ def test_a_turn_that_used_a_server_side_tool_is_never_a_target(policy):
     assert kept.contexts[0] == Context("proven")
 
 
-# -- the train options ------------------------------------------------------------------------
+# -- normalize.mask ---------------------------------------------------------------------------
 
 MASKED = {
-    "errors": results("f", is_error=True),
+    "error": results("f", is_error=True),
     "denied": results("f", is_denied=True, is_error=True),
     "interrupted": results("f", is_interrupted=True),
 }
@@ -119,18 +117,17 @@ MASKED = {
 def test_a_masked_turn_is_context(key):
     talk = (user("hi"), calls("f"), MASKED[key], reply("b"))
     assert visible(normalised(*talk)) == ["u hi", "a f()", "t f!", "a b"]
-    options = {"untrained_turns": "weight", "train": TrainOptions(**{key: "mask"})}
+    options = {"untrained_turns": "weight", "mask": (key,)}
     masked = normalised(*talk, **options)
     assert visible(masked) == ["u hi", "a- f()", "t f!", "a b"]
     assert masked.changes["masked_turns"] == 1
-    others = {other: "mask" for other in MASKED if other != key}
-    options["train"] = TrainOptions(**others)
+    options["mask"] = tuple(other for other in MASKED if other != key)
     assert visible(normalised(*talk, **options)) == ["u hi", "a f()", "t f!", "a b"]
 
 
 def test_a_turn_that_repeats_the_previous_calls_may_be_masked():
     talk = (user("hi"), *(calls("f"), results("f")) * 2, calls("g"), results("g"), reply("b"))
-    options = {"untrained_turns": "weight", "train": TrainOptions(repeated="mask")}
+    options = {"untrained_turns": "weight", "mask": ("repeated",)}
     assert visible(normalised(*talk, **options)) == [
         "u hi", "a f()", "t f!", "a- f()", "t f!", "a g()", "t g!", "a b",
     ]  # fmt: skip
@@ -143,7 +140,7 @@ def test_turns_without_a_thought_may_be_masked():
         "untrained_turns": "weight",
         "reasoning": "keep",
         "unit": "query",
-        "train": TrainOptions(no_thought="mask"),
+        "mask": ("no_thought",),
     }
     some = normalised(user("hi"), thinking, user("so"), blank, user("on"), thinking, **options)
     assert [turn.trained for turn in some.dialogue.turns if turn.role == "assistant"] == [
@@ -160,7 +157,7 @@ def test_rewound_turns_may_be_trained():
     talk = (user("hi"), reply("a", untrained="rewound"))
     assert normalised(*talk, problems=left).problem.code == "rewound"
     assert normalised(*talk).problem.code == "rewound"
-    kept = normalised(*talk, problems=left, train=TrainOptions(rewound="keep"))
+    kept = normalised(*talk, problems=left, mask=())
     assert visible(kept) == ["u hi", "a a"]
 
 

@@ -160,14 +160,14 @@ def test_a_whole_conversation_is_in_parity_at_its_last_turn_only(tmp_path):
 
 
 def test_required_parity_rejects_samples_without_it(tmp_path):
-    code, rows, ledger = build(tmp_path, {"parity": "require"})
+    code, rows, ledger = build(tmp_path, {"require": ["match"]})
     assert (code, rows) == (1, [])
     assert ledger["conversations"]["rejected"] == {"parity": 1}
     assert ledger["calls"]["dropped"] == {"parity": 1}
 
 
 def test_one_sample_per_turn_is_always_in_parity(tmp_path):
-    code, rows, ledger = build(tmp_path, {"parity": "require"}, unit="turn")
+    code, rows, ledger = build(tmp_path, {"require": ["match"]}, unit="turn")
     assert code == 0
     assert (
         [row["parity"]["non-thinking"] for row in rows]
@@ -182,7 +182,7 @@ def test_one_sample_per_turn_is_always_in_parity(tmp_path):
 
 def test_thoughts_of_each_query_are_trained_in_its_own_sample(tmp_path):
     _, rows, _ = build(
-        tmp_path, {"parity": "require", "mode": "thinking"}, unit="query", reasoning="keep"
+        tmp_path, {"require": ["match"], "mode": "thinking"}, unit="query", reasoning="keep"
     )
     visible = [(row["unit"], row["reasoning"], row["assistant_turns"]) for row in rows]
     assert visible == [("query", "kept", 2), ("query", "kept", 1)]

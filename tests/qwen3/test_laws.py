@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import event, given
@@ -13,7 +14,7 @@ from builder.conversation import Conversation, Message, Text, ToolCall
 from builder.dataset.forms import read_sample, targets
 from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize.normalise import normalise
-from builder.normalize.options import NormalizeOptions, TrainOptions
+from builder.normalize.options import Masked, NormalizeOptions
 from builder.normalize.units import UNITS, examples
 from builder.qwen3.calls import ParseFault
 from builder.qwen3.flat import flatten, parse, structured, to_dialogue
@@ -28,15 +29,12 @@ options = st.builds(
     late_system=st.sampled_from(["user", "keep", "reject"]),
     harness=st.sampled_from(["keep", "drop"]),
     end=st.sampled_from(["call", "answer"]),
-    unanswered_calls=st.sampled_from(["trim", "trim", "reject"]),
     untrained_turns=st.sampled_from(["split", "weight", "weight", "reject"]),
-    server_tools=st.sampled_from(["cut", "untrained"]),
     parallel_calls=st.sampled_from(["keep", "split", "reject"]),
     control_tokens=st.sampled_from(["neutralise", "neutralise", "context", "reject"]),
     tools=st.sampled_from(["all", "called"]),
     missing_tools=st.sampled_from(["infer", "reject"]),
-    media=st.sampled_from(["placeholder", "reject"]),
-    train=st.builds(TrainOptions, *[st.sampled_from(["keep", "mask"])] * 5),
+    mask=st.lists(st.sampled_from(get_args(Masked)), unique=True).map(tuple),
 )
 
 

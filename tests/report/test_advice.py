@@ -109,7 +109,7 @@ def test_thoughts_are_advised_only_where_the_template_would_show_them(template, 
 
 
 @pytest.mark.parametrize(
-    ("thinking", "remedy"), [(286, "train.no_thought: mask"), (40, "--preset sft"), (0, "")],
+    ("thinking", "remedy"), [(286, "normalize.mask: "), (40, "--preset sft"), (0, "")],
 )  # fmt: skip
 def test_turns_without_a_thought_beside_others_are_counted(thinking, remedy):
     counts = Counts(samples=50, turns=664, thinking=thinking)

@@ -52,14 +52,6 @@ def test_the_budget_is_kept_and_nothing_that_fits_is_left_out(rows, total, seed)
     assert {len(items) - 1 - at for at in turned} == gone
 
 
-def test_strata_keep_their_share_of_the_tokens():
-    items = [Candidate("ab"[at % 4 == 0], 10, str(at).encode()) for at in range(400)]
-    gone = beyond_budget(items, 1000, 0)
-    kept = Counter(item.group for at, item in enumerate(items) if at not in gone)
-    assert kept == {"a": 75, "b": 25}
-    assert gone != beyond_budget(items, 1000, 1)
-
-
 # -- a build -------------------------------------------------------------------------------------
 
 
@@ -124,10 +116,9 @@ def test_shares_by_a_field(tmp_path, logs):
 
 
 def test_a_token_budget_holds_and_the_same_seed_gives_the_same_rows(tmp_path, logs):
-    select = {"max_tokens_total": 500, "stratify": ["source"]}
+    select = {"max_tokens_total": 500}
     meta, ledger, _ = selected(tmp_path, logs, select)
     assert 400 < sum(line["tokens"] for line in meta) <= 500
-    assert {line["source"] for line in meta} == {"none.jsonl", "read.jsonl", "write.jsonl"}
     assert list(ledger["conversations"]["rejected"]) == ["select_max_tokens_total"]
     before = files(tmp_path / "out")
     selected(tmp_path, logs, select)
@@ -155,7 +146,6 @@ def test_mistakes_in_conditions_are_named(tmp_path, capsys):
         ({"where": {"model": {}}}, "select.where.model: has no condition"),
         ({"shares": {"model": {"a": 0.7, "b": 0.7}}}, "add up to more than 1"),
         ({"shares": {"model": {"a": 0.1}, "source": {"b": 0.1}}}, "more than one field"),
-        ({"stratify": ["model"]}, "needs select.max_tokens_total"),
         ({"max_tokens_total": 0}, "select.max_tokens_total: must be a whole number"),
     ):
         (tmp_path / "c.yaml").write_text(json.dumps({"select": select}))

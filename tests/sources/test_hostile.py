@@ -117,12 +117,11 @@ def test_a_number_that_is_not_json_rejects_only_its_conversation(tmp_path, numbe
     assert (ledger["samples"], [reject["code"] for reject in rejects]) == (1, ["number"])
 
 
-def test_a_line_beyond_the_limit_is_rejected(tmp_path):
+def test_a_line_beyond_the_limit_is_rejected(tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "log.jsonl").write_bytes(row(b"x" * (3 << 20)) + b"\n" + LINE + b"\n")
-    config = tmp_path / "config.yaml"
-    config.write_text("limits: {max_record_mb: 1}\n")
-    done, ledger, rejects = build(tmp_path, "-c", config)
+    monkeypatch.setattr("builder.readers.discovery.MAX_RECORD_BYTES", 1 << 20)
+    done, ledger, rejects = build(tmp_path)
     assert done.returncode == 0, done.stderr
     assert ledger["samples"] == 1
     assert [reject["code"] for reject in rejects] == ["too_large"]

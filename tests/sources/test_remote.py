@@ -7,6 +7,7 @@ import sqlite3
 
 import fsspec
 import pytest
+from support.logs.chats import row
 from support.logs.stores import data_of, names
 from support.places import CASES, DATA
 from support.runs.builds import build, files, lines
@@ -122,7 +123,8 @@ def test_finished_downloads_are_not_repeated(store, tmp_path, monkeypatch):
 def test_a_store_that_fails_stops_the_run_and_the_next_goes_on(
     store, tmp_path, monkeypatch, capsys
 ):
-    store.put(str(DATA), "memory://logs", recursive=True)
+    for number in range(6):
+        store.pipe_file(f"memory://logs/{number}.jsonl", row(f"question {number}").encode())
     out = tmp_path / "out"
     get = type(store).get_file
     calls = []
@@ -134,10 +136,7 @@ def test_a_store_that_fails_stops_the_run_and_the_next_goes_on(
         return get(self, path, *rest, **more)
 
     monkeypatch.setattr(type(store), "get_file", fail)
-    config = tmp_path / "config.yaml"
-    # Otherwise agents' logs are read twice.
-    config.write_text("normalize: {tool_scope: conversation}\n")
-    options = ("--workers", "1", "-c", config)
+    options = ("--workers", "1")
     assert build(out, *options, inputs=["memory://logs"]) == 2
     assert "no route; the same command resumes" in capsys.readouterr().err
     assert not (out / "manifest.json").exists()

@@ -297,7 +297,7 @@ def test_the_offset_of_a_fault_in_a_content_points_to_it(verifier):
 def test_schema_reject_makes_violations_findings():
     from builder.verify.verifier import verifier_for
 
-    strict = verifier_for("qwen3", VerifyOptions(schema="reject"))
+    strict = verifier_for("qwen3", VerifyOptions(require=("schema",)))
     call = CALL.replace("1}", '"x"}')
     codes = {f.code for f in strict.check(sample("hi", call, ANSWER, "x")).findings}
     assert codes == {"schema"}
