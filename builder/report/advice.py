@@ -528,7 +528,7 @@ def _refused(counts: Counts) -> Iterator[Advice]:
         " learns to make them.",
         (
             Remedy(
-                "`train: {denied: mask, interrupted: mask}`",
+                "`normalize.mask: [denied, interrupted, rewound]`",
                 f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
             ),
             Remedy("`--preset agentic` does so too, for whole sessions"),
