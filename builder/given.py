@@ -10,9 +10,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
-from builder.options import Preset, is_key
+from builder.options import Preset, as_document
 from builder.paths import UserPath, expand_home
-from builder.problem import UsageError, nearest
+from builder.problem import UsageError
 
 if TYPE_CHECKING:
     from builder.capture.pairs import SentDefinitions
@@ -289,10 +289,6 @@ def given_options(kind: type[Options], options: Options | Mapping[str, Any] | No
     if not isinstance(options, Mapping):
         found = type(options).__name__
         raise UsageError(f"options: must be {kind.__name__} or a dict of its keys, found {found}")
-    known = {item.name for item in fields(cast("Any", kind)) if is_key(item)}
-    for name in options:
-        if name not in known:
-            raise UsageError(f"options: {name!r}: no such key{nearest(str(name), known)}")
     return kind(**options)
 
 
@@ -310,7 +306,6 @@ def given_config(
     `for_merge` refuses those that a merge does not use. Raises UsageError.
     """
     from builder.config import Config, load_config  # noqa: PLC0415 - heavy
-    from builder.config.fields import as_document  # noqa: PLC0415 - as above
     from builder.config.load import over, read_over, refuse_unmerged  # noqa: PLC0415 - as above
     from builder.config.sections import MERGED  # noqa: PLC0415 - as above
 

@@ -1,22 +1,23 @@
-"""Defines how rooms declare their options, each once, as fields of a frozen dataclass.
+"""Declares options, each once, as fields of frozen dataclasses, and reads their values.
 
-Their types define the valid values (`Literal` for a choice, `float` for a share from 0 to 1, `int`
-for a whole number from 1); field metadata expresses what a type cannot.
+The type of a field defines the valid values (`Literal` for a choice, `float` for a share from 0 to
+1, `int` for a whole number from 1); its metadata expresses what a type cannot. Keys of a
+configuration and arguments of Python code are checked by the same `FieldReader`.
 """
 
 from __future__ import annotations
 
 import os
 import types
-from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, wraps
 from inspect import signature
+from pathlib import Path
 from typing import (
     Any,
     Literal,
     NewType,
-    TypeGuard,
     TypeVar,
     Union,
     cast,
@@ -26,6 +27,8 @@ from typing import (
 )
 
 from builder.brief import brief, shown
+from builder.conversation import Json
+from builder.paths import UserPath
 from builder.problem import UsageError, nearest
 
 Metadata = Mapping[str, Any]
@@ -86,11 +89,11 @@ def is_key(item: Field[Any]) -> bool:
     return not item.metadata.get("supplied")
 
 
-def refusing_unknown(kind: type[Kind]) -> type[Kind]:
-    """Decorates an option type: an unknown name raises UsageError, with the nearest key.
+def options(kind: type[Kind]) -> type[Kind]:
+    """Decorates an option type: its constructor raises UsageError for each unknown or wrong value.
 
-    The constructor of a dataclass would raise a TypeError without it. The repr has the keys whose
-    values are not the defaults.
+    The constructor of a dataclass would raise a TypeError, or nothing. Sections may be dicts, lists
+    one item. The repr has the keys whose values are not the defaults.
     """
     made: Any = kind.__init__
     known = [item.name for item in fields(cast("Any", kind)) if is_key(item)]
@@ -100,6 +103,12 @@ def refusing_unknown(kind: type[Kind]) -> type[Kind]:
         for name in values.keys() - signature(made).parameters.keys():
             raise UsageError(f"{kind.__name__}: {name!r}: no such key{nearest(name, known)}")
         made(self, *args, **values)
+        reader = FieldReader(Path())
+        for name, hint, minimum in _checked(cast("Any", kind)):
+            value = reader.value(hint, as_document(getattr(self, name)), name, minimum)
+            object.__setattr__(self, name, value)
+        if reader.faults:
+            raise UsageError("\n".join(f"{kind.__name__}.{fault}" for fault in reader.faults))
 
     def changed(self: Any) -> str:
         default = kind()
@@ -112,25 +121,6 @@ def refusing_unknown(kind: type[Kind]) -> type[Kind]:
     return kind
 
 
-def check_values(options: Any) -> None:
-    """Raises UsageError for a choice, flag or number that the type of its field does not have.
-
-    Option types call it when they are made, so that a caller's mistake is reported where it is.
-    """
-    kind: Any = type(options)
-    for name, hint, minimum in _checked(kind):
-        value = getattr(options, name)
-        if get_origin(hint) is tuple:
-            value = _items(get_args(hint)[0], value)
-            object.__setattr__(options, name, value)
-        if not _is_valid(hint, value, minimum):
-            place = f"{kind.__name__}.{name}"
-            expected = _expected(hint, minimum)
-            raise UsageError(
-                f"{place}: must be {expected}, found {shown(value)}{_hint(hint, value)}"
-            )
-
-
 @cache
 def _checked(kind: Any) -> tuple[tuple[str, Any, int], ...]:
     hints = get_type_hints(kind)
@@ -138,57 +128,221 @@ def _checked(kind: Any) -> tuple[tuple[str, Any, int], ...]:
     return tuple((item.name, hints[item.name], minimum_of(item)) for item in keys)
 
 
-def _items(kind: Any, value: Any) -> Any:
-    """Returns the items of a list as a tuple, paths as their type; one path is a list of it."""
-    if is_dataclass(kind):
-        paths = [value] if isinstance(value, str | os.PathLike) else value
-        if isinstance(paths, list | tuple):
-            make = cast("Any", kind)
-            return tuple(make(os.fspath(one)) if _is_path(one) else one for one in paths)
-    return tuple(value) if isinstance(value, list) else value
+_MAX_NUMBER = (1 << 31) - 1
+"""The largest whole number: even as MB, its bytes fit into 64 bits."""
+
+REFUSED = object()
+"""Returned in place of a refused value, whose fault has been recorded."""
 
 
-def _is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
+@dataclass(frozen=True, slots=True)
+class FieldReader:
+    """Checks YAML values against option dataclasses, and collects the faults.
+
+    base      the folder to which paths are relative
+    sections  {name of a key: its path}, for hints about keys in the wrong section
+    """
+
+    base: Path
+    sections: Mapping[str, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def section(self, kind: type, value: object, key: str) -> object:
+        """Returns a `kind` from a mapping (None: all defaults), or REFUSED.
+
+        Python code may pass one that is made; a text is the one key of a section that has `SHORT`.
+        """
+        if isinstance(value, kind):
+            return value
+        if value is None:
+            value = {}
+        short = getattr(kind, "SHORT", None)
+        if isinstance(value, str) and short is not None:
+            value = {short: value}
+        known = keys_of(kind)
+        if not isinstance(value, dict):
+            names = ", ".join(known)
+            few = f" ({names})" if key and len(names) < 60 else ""
+            return self._refuse(key, f"a mapping of keys{few}", value)
+        for name in value:
+            if name not in known:
+                path = f"{key}.{name}" if key else str(name)
+                self.faults.append(f"{path}: unknown key{self._hint(str(name), known)}")
+        return self._build(kind, value, key)
+
+    def _hint(self, name: str, known: Collection[str]) -> str:
+        """Returns a hint for an unknown key: the same key in another section, or a similar one."""
+        other = self.sections.get(name)
+        return f", did you mean {other!r}?" if other else nearest(name, known)
+
+    def _build(self, kind: type, value: Mapping[Any, object], key: str) -> object:
+        hints = get_type_hints(kind)
+        values: dict[str, object] = {}
+        for item in filter(is_key, fields(kind)):
+            if is_inline(item):
+                values[item.name] = self._build(hints[item.name], value, key)
+                continue
+            name = key_of(item)
+            path = f"{key}.{name}" if key else name
+            if name in value:
+                values[item.name] = self.value(
+                    hints[item.name], value[name], path, minimum_of(item)
+                )
+            elif item.default is MISSING and item.default_factory is MISSING:
+                if not self._is_mistyped(key, name):
+                    self.faults.append(f"{path}: is missing")
+                values[item.name] = REFUSED
+        return REFUSED if REFUSED in values.values() else kind(**values)
+
+    def _is_mistyped(self, section: str, name: str) -> bool:
+        ends = f", did you mean {name!r}?"
+        return any(one.startswith(section) and one.endswith(ends) for one in self.faults)
+
+    def value(self, kind: object, value: object, key: str, minimum: int = 1) -> object:
+        """Returns the value of a field of type `kind`, or REFUSED."""
+        origin, arguments = get_origin(kind), get_args(kind)
+        if origin is Literal:
+            return self._choice(arguments, value, key)
+        if origin in (Union, types.UnionType):
+            if value is None and types.NoneType in arguments:
+                return None
+            sections = [one for one in arguments if _is_section(one)]
+            is_section_value = bool(sections) and isinstance(value, dict | sections[0])
+            chosen = sections[0] if is_section_value else arguments[0]
+            return self.value(chosen, value, key, minimum)
+        if origin is tuple:
+            return self._items(arguments[0], value, key)
+        if origin is Mapping:
+            return self._mapping(arguments, value, key)
+        if _is_section(kind):
+            return self.section(cast("type", kind), value, key)
+        if kind is Scalar:
+            is_scalar = value is None or isinstance(value, str | int | float)
+            return value if is_scalar else self._refuse(key, "text, a number, true or false", value)
+        if kind is bool:
+            return value if isinstance(value, bool) else self._refuse(key, "true or false", value)
+        if kind is Number:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            return value if is_number else self._refuse(key, "a number", value)
+        if kind in (int, float):
+            is_bool = isinstance(value, bool)  # a subclass of int
+            if kind is float:
+                if isinstance(value, int | float) and not is_bool and 0 <= value <= 1:
+                    return float(value)
+                return self._refuse(key, "a share from 0 to 1", value)
+            if isinstance(value, int) and not is_bool and minimum <= value <= _MAX_NUMBER:
+                return value
+            return self._refuse(key, f"a whole number from {minimum} to {_MAX_NUMBER}", value)
+        if kind is UserPath and isinstance(value, UserPath):
+            return value
+        if not isinstance(value, str) or not value:
+            return self._refuse(key, "text", value)
+        if kind is not UserPath:
+            return value
+        if "\0" in value:
+            return self._refuse(key, "a path without NUL", value)
+        return UserPath(value, self.base)
+
+    def _choice(self, choices: tuple[str, ...], value: object, key: str) -> object:
+        if value is False and "off" in choices:
+            return "off"  # a boolean in YAML 1.1
+        if isinstance(value, str) and value in choices:
+            return value
+        hint = nearest(value, choices) if isinstance(value, str) else ""
+        hint = hint if "did you mean" in hint else ""  # the choices are in the message
+        return self._refuse(key, f"one of {', '.join(choices)}", value, hint)
+
+    def _items(self, kind: object, value: object, key: str) -> object:
+        if value is None:
+            return ()
+        is_short = isinstance(value, str) and hasattr(kind, "SHORT")
+        if is_short or (kind is UserPath and not isinstance(value, list)):
+            one = self.value(kind, value, key)
+            return REFUSED if one is REFUSED else (one,)
+        if not isinstance(value, list):
+            return self._refuse(key, "a list", value)
+        items = [self.value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
+        if REFUSED in items:
+            return REFUSED
+        if get_origin(kind) is Literal and len(set(items)) < len(items):
+            self.faults.append(f"{key}: a name occurs twice: {', '.join(value)}")
+            return REFUSED
+        return tuple(items)
+
+    def _mapping(self, kinds: tuple[Any, ...], value: object, key: str) -> object:
+        """Returns a mapping, or REFUSED; its keys are the choices of a Literal, or any text."""
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            return self._refuse(key, "a mapping of keys", value)
+        names = get_args(kinds[0])
+        mapping: dict[str, object] = {}
+        for name, item in value.items():
+            path = f"{key}.{name}"
+            if not isinstance(name, str) or (names and name not in names):
+                self.faults.append(f"{path}: unknown key{nearest(str(name), names)}")
+            elif item is not None:
+                mapping[name] = self.value(kinds[1], item, path)
+        return REFUSED if REFUSED in mapping.values() else mapping
+
+    def _refuse(self, key: str, expected: str, value: object, hint: str = "") -> object:
+        names = {dict: "a mapping", list: "a list", type(None): "nothing"}
+        found = names.get(type(value)) or shown(value)
+        self.faults.append(f"{key or 'the file'}: must be {expected}, found {found}{hint}")
+        return REFUSED
 
 
-def _is_valid(hint: Any, value: object, minimum: int = 1) -> bool:
-    if get_origin(hint) is tuple:
-        is_list = isinstance(value, tuple)
-        return is_list and all(_is_valid(get_args(hint)[0], one) for one in cast("Any", value))
-    if get_origin(hint) is Literal:
-        return isinstance(value, str) and value in get_args(hint)
-    if get_origin(hint) in (Union, types.UnionType):
-        return any(_is_valid(item, value, minimum) for item in get_args(hint))
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
-    if hint is float:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and 0 <= cast("float", value) <= 1
-    return isinstance(value, hint) if isinstance(hint, type) else True
+def _is_section(kind: object) -> bool:
+    return isinstance(kind, type) and is_dataclass(kind) and kind is not UserPath
 
 
-def _expected(hint: Any, minimum: int = 1) -> str:
-    if get_origin(hint) is Literal:
-        return f"one of {', '.join(get_args(hint))}"
-    if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(_expected(item, minimum) for item in get_args(hint))
-    if get_origin(hint) is tuple:
-        item = get_args(hint)[0]
-        choices = ", ".join(get_args(item)) if get_origin(item) is Literal else "texts"
-        return f"a list of {'paths' if is_dataclass(item) else choices}"
-    names = {
-        bool: "True or False",
-        int: f"a whole number of at least {minimum}",
-        float: "a share from 0 to 1",
-        str: "text",
-        types.NoneType: "None",
+def as_document(value: object) -> object:
+    """Returns a value of Python code as YAML would have it: lists for tuples, texts for paths.
+
+    Option types stay as they are.
+    """
+    if isinstance(value, Mapping):
+        return {key: as_document(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_document(item) for item in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def keys_of(kind: type) -> dict[str, Field[Any]]:
+    """Returns the keys of a section, including those of inlined dataclasses."""
+    hints = get_type_hints(kind)
+    keys: dict[str, Field[Any]] = {}
+    for item in filter(is_key, fields(kind)):
+        keys.update(keys_of(hints[item.name]) if is_inline(item) else {key_of(item): item})
+    return keys
+
+
+def places_of_keys(kind: type) -> dict[str, str]:
+    """Returns {name of a key in a section: its path}: {"unit": "normalize.unit"}."""
+    hints = get_type_hints(kind)
+    return {
+        name: f"{key_of(item)}.{name}"
+        for item in filter(is_key, fields(kind))
+        if is_dataclass(hints[item.name])
+        for name in keys_of(cast("type", hints[item.name]))
     }
-    return names.get(hint, str(hint))
 
 
-def _hint(hint: Any, value: object) -> str:
-    if get_origin(hint) is not Literal or not isinstance(value, str):
-        return ""
-    hint_text = nearest(value, get_args(hint))
-    return hint_text if "did you mean" in hint_text else ""
+def plain(value: object) -> Json:
+    """Returns a value as JSON: an option dataclass as an object, a path in its published form."""
+    if isinstance(value, UserPath):
+        return value.published
+    if is_dataclass(value) and not isinstance(value, type):
+        values: dict[str, Json] = {}
+        for item in filter(is_key, fields(value)):
+            inner = plain(getattr(value, item.name))
+            if is_inline(item):
+                values.update(cast("dict[str, Json]", inner))
+            else:
+                values[key_of(item)] = inner
+        return values
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    return cast("Json", value)

@@ -6,7 +6,8 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from builder.brief import shown
 from builder.problem import UsageError, nearest
@@ -87,7 +88,7 @@ def _key_places(kind: str) -> Mapping[str, Sequence[str]]:
     """Returns {key: where it is} of the options of that name."""
     from importlib import import_module
 
-    from builder.config.fields import keys_of, places_of_keys
+    from builder.options import keys_of, places_of_keys
 
     options = getattr(import_module("builder"), kind)
     places = places_of_keys(options) if kind == "Config" else {}
@@ -118,10 +119,19 @@ def _path(name: str, value: Any) -> Any:
     return os.path.expanduser(value) if name in _OURS else value  # noqa: PTH111 - never raises
 
 
-def _text(name: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        raise UsageError(f"{name}: must be text, found {shown(value)}")
-    return value
+def _of(kind: Any) -> _Check:
+    """Returns the check of a type that options have too."""
+
+    def check(name: str, value: Any) -> Any:
+        from builder.options import FieldReader
+
+        reader = FieldReader(Path())
+        found = reader.value(kind, value, name)
+        if reader.faults:
+            raise UsageError(reader.faults[0])
+        return found
+
+    return check
 
 
 def _whole(name: str, value: Any) -> int:
@@ -133,25 +143,13 @@ def _whole(name: str, value: Any) -> int:
     return int(value)
 
 
-def _share(name: str, value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise UsageError(f"{name}: must be a share from 0 to 1, found {shown(value)}")
-    return float(value)
-
-
-def _switch(name: str, value: Any) -> Any:
-    if not isinstance(value, bool):
-        raise UsageError(f"{name}: must be True or False, found {shown(value)}")
-    return value
-
-
 def _names(name: str, value: Any) -> list[str]:
     if name == "command" and isinstance(value, str) and len(value.split()) > 1:
         raise UsageError(f"command: must be a list of words, such as {value.split()}")
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
         raise UsageError(f"{name}: must be a list of texts, found {shown(value)}")
-    return [_text(name, one) for one in values]
+    return [_of(str)(name, one) for one in values]
 
 
 def _paths(name: str, value: Any) -> list[Any]:
@@ -162,12 +160,6 @@ def _paths(name: str, value: Any) -> list[Any]:
 
 def _path_or_paths(name: str, value: Any) -> list[Any]:
     return _paths(name, [value] if isinstance(value, str | os.PathLike) else value)
-
-
-def _engine(name: str, value: Any) -> Any:
-    if value not in ("local", "ray"):
-        raise UsageError(f"{name}: must be local or ray, found {shown(value)}")
-    return value
 
 
 def _callable(name: str, value: Any) -> Any:
@@ -202,14 +194,13 @@ def _is_a(kind: str) -> _Check:
 
 _CHECKS: Mapping[str, _Check] = {
     "str | Path": _path,
-    "str": _text,
+    "str": _of(str),
     "int": _whole,
-    "float": _share,
-    "bool": _switch,
+    "bool": _of(bool),
     "Sequence[str]": _names,
     "str | Path | BuildResult": _path,
     "Sequence[str | Path | BuildResult]": _paths,
     "str | Path | Sequence[str | Path]": _path_or_paths,
-    "EngineName": _engine,
+    "EngineName": _of(Literal["local", "ray"]),
     "Dialogue | Normalised": _dialogue,
 }

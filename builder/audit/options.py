@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from builder.options import SUPPLIED, check_values, refusing_unknown
+from builder.options import SUPPLIED, options
 from builder.paths import UserPath
 
 
-@refusing_unknown
+@options
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """The options of an audit; a part of `audit:` in the configuration.
@@ -25,10 +25,6 @@ class AuditOptions:
     contamination: tuple[UserPath, ...] = ()
     mix: Mapping[str, float] = field(default_factory=dict, metadata=SUPPLIED)
     tokenizer: str = field(default="qwen3", metadata=SUPPLIED)
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value that is none of the field's."""
-        check_values(self)
 
     @property
     def sets(self) -> tuple[str, ...]:

@@ -9,10 +9,16 @@ from typing import Any, get_args
 
 import yaml
 
-from builder.config.fields import REFUSED, FieldReader, as_document, keys_of, places_of_keys
 from builder.config.sections import MERGED, Config
 from builder.conversation import Json
-from builder.options import Preset
+from builder.options import (
+    REFUSED,
+    FieldReader,
+    Preset,
+    as_document,
+    keys_of,
+    places_of_keys,
+)
 from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
 from builder.qwen3.models import model_named

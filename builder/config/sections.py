@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import ClassVar, cast, get_type_hints
+from typing import ClassVar, cast
 
 from builder.audit.failures import Pattern
 from builder.audit.options import AuditOptions
-from builder.config.fields import FieldReader, as_document, plain
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions, NormalizeOptions
-from builder.options import INLINE, Scalar, refusing_unknown
+from builder.options import INLINE, Scalar, options, plain
 from builder.output.manifest import DEFAULT_NAME, OutputOptions
 from builder.paths import UserPath
 from builder.problem import UsageError
@@ -89,7 +88,7 @@ MERGED = frozenset(("name", "split", "mix", "select", "output", "audit"))
 """The keys that `merge` uses; the others are those of the merged folders."""
 
 
-@refusing_unknown
+@options
 @dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration. Its sections may be given as dicts of their keys."""
@@ -104,20 +103,6 @@ class Config:
     select: SelectOptions = field(default_factory=SelectOptions)
     mix: Mapping[Pattern, float] = field(default_factory=dict)
     output: OutputOptions = field(default_factory=OutputOptions)
-
-    def __post_init__(self) -> None:
-        """Makes the sections of the values that are given for them.
-
-        Raises UsageError with a line for each unknown key or wrong value.
-        """
-        reader = FieldReader(Path())
-        hints = get_type_hints(Config)
-        for item in fields(self):
-            value = as_document(getattr(self, item.name))
-            made = reader.value(hints[item.name], value, item.name)
-            object.__setattr__(self, item.name, made)
-        if reader.faults:
-            raise UsageError("\n".join(f"Config: {fault}" for fault in reader.faults))
 
     @property
     def paths(self) -> list[Path | None]:

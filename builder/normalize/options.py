@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from builder.conversation import Json
-from builder.options import DERIVED, SUPPLIED, check_values, refusing_unknown
+from builder.options import DERIVED, SUPPLIED, options
 from builder.qwen3.calls import ADDED_TOKENS
 from builder.qwen3.templates import SPECIFIED, Style
 
@@ -55,7 +55,7 @@ Masked = Literal["error", "denied", "interrupted", "repeated", "no_thought", "re
 """Kinds of turns that may be context only; each is the code of such a turn."""
 
 
-@refusing_unknown
+@options
 @dataclass(frozen=True, slots=True)
 class LengthOptions:
     """Options of `limits:` on the lengths of samples (`builder.normalize.units`).
@@ -69,12 +69,8 @@ class LengthOptions:
     too_long: Literal["reject", "split", "cut"] = "reject"
     tool_response_tokens: int | None = None
 
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value that is none of the field's."""
-        check_values(self)
 
-
-@refusing_unknown
+@options
 @dataclass(frozen=True, slots=True)
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
@@ -109,7 +105,3 @@ class NormalizeOptions:
     shared_tools: SharedTools | None = field(default=None, metadata=SUPPLIED)
     added_tokens: tuple[str, ...] = field(default=ADDED_TOKENS, metadata=SUPPLIED)
     style: Style = field(default=SPECIFIED, metadata=DERIVED)
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value that is none of the field's."""
-        check_values(self)

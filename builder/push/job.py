@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from builder.audit.notes import EVALUATION_RUN
 from builder.brief import brief
-from builder.options import check_values, refusing_unknown
+from builder.options import options
 from builder.output.manifest import MANIFEST
 from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
@@ -39,7 +39,7 @@ _GATES = (NOT_AUDITED, *BLOCKING, EVALUATION_RUN, UNKNOWN_LICENSE, _OTHER_CONTEN
 """The gates that `--allow` may overrule."""
 
 
-@refusing_unknown
+@options
 @dataclass(frozen=True, slots=True)
 class PushOptions:
     """Options of a push. `allow`: codes of gates to overrule; `tokenizer` None: as for `verify`."""
@@ -52,10 +52,6 @@ class PushOptions:
     allow: tuple[str, ...] = ()
     tokenizer: str | None = None
     dry_run: bool = False
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value that is none of the field's."""
-        check_values(self)
 
 
 @dataclass(slots=True)

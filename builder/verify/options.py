@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from builder.options import check_values, refusing_unknown
+from builder.options import options
 
 Mode = Literal["non-thinking", "thinking"]
 _MODES: tuple[Mode, ...] = get_args(Mode)
@@ -20,7 +20,7 @@ Requirement = Literal["schema", "match", "complete", "engine"]
 """What samples may be required to have."""
 
 
-@refusing_unknown
+@options
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
     """Options of `verify:` in the configuration.
@@ -33,7 +33,3 @@ class VerifyOptions:
 
     mode: Mode = "non-thinking"
     require: tuple[Requirement, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value that is none of the field's."""
-        check_values(self)

@@ -9,9 +9,8 @@ import yaml
 from support.places import ROOT
 
 from builder.config import Config, InputSection, load_config
-from builder.config.fields import keys_of
 from builder.normalize.options import NormalizeOptions
-from builder.options import Preset
+from builder.options import Preset, keys_of
 
 DEFAULT = ROOT / "configs" / "default.yaml"
 
