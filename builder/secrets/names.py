@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from builder.secrets.grade import is_code, is_name, is_password, is_random, is_stand_in
+from builder.secrets.grade import LOOKED_AT, is_code, is_name, is_password, is_random, is_stand_in
 from builder.secrets.hits import Hit
 from builder.secrets.tables import NAMES
 
@@ -36,7 +36,8 @@ _SUFFIX = (
 _NAME_SUFFIX = re.compile(rf"(?<=[a-z])(?:{_SUFFIX}|s)$", re.IGNORECASE)
 
 _WS = r"(?:\s|\\{1,4}[nrt]){0,60}"
-_BARE = r"(?:[^\s\"'`<>\\;,|(){}\[\]&]|&(?!\w{1,30}=))"
+_CHAR = r"[^\s\"'`<>\\;,|(){}\[\]&]"
+_AND = r"&(?!\w{1,30}=)"
 _QUOTE = r"\\{0,7}[\"'`]"
 _GIVEN = (
     r"(?:&?(?:'static )?\w{1,20}(?:\[\w{0,20}\])? = |[bBrRuUN@](?=[\"'])"
@@ -60,7 +61,7 @@ _NAMED = re.compile(
     rf"|(?P<next>(?<=[\"'`]),{_WS}(?=\\{{0,7}}[\"'`])|\((?={_QUOTE})|(?:[ \t]{{1,24}}|\t|\\t)))"
     rf"(?:(?P<q>\\{{0,7}}(?P<m>[\"'`]))"
     rf"(?P<quoted>(?:(?!(?P=m))[^\n\r\\]|\\(?=[^nrt\\\"'`])){{3,400}})(?P<ends>(?P=q))?"
-    rf"|(?P<bare>{_BARE}{{3,4000}}))",
+    rf"|(?=(?:{_CHAR}|{_AND}){{3}})(?P<bare>{_CHAR}{{0,4000}}+(?:{_AND}{_CHAR}{{0,200}}+){{0,20}}))",
     re.IGNORECASE,
 )
 """The text after a name, up to the end of its value."""
@@ -190,7 +191,8 @@ def _is_setting(it: _Place) -> bool:
     is_line = _LINE_START.search(it.text, max(0, it.begin - 50), it.begin) is not None
     if sep == "=" and match.end("sep") == match.start("bare"):
         return (it.name.isupper() or is_line) and _ENDS.match(it.text, end) is not None
-    has_number = sum(map(str.isdigit, match["bare"])) > 1 and "." not in match["bare"]
+    begin = match["bare"][:LOOKED_AT]
+    has_number = sum(map(str.isdigit, begin)) > 1 and "." not in begin
     is_alone = is_line and _LINE_END.match(it.text, end) is not None
     return is_alone and sep in (":", "=") and has_number
 
@@ -200,7 +202,7 @@ def _is_none(it: _Place, value: str, *, quoted: bool, setting: bool) -> bool:
     match, text = it.match, it.text
     sep = (match["sep"] or "").strip().lower()
     name = _NO_LETTER.sub("", text[it.begin : match.start("plural")].lower())
-    same = _NO_LETTER.sub("", value.lower())
+    same = _NO_LETTER.sub("", value.lower()) if len(value) <= LOOKED_AT else ""
     stem = same.rstrip("0123456789")
     is_numbered = quoted and setting and stem != same
     if (stem.endswith(it.keyword) and not is_numbered) or (len(same) > 3 and name.endswith(same)):

@@ -313,7 +313,8 @@ def link(
     best = []
     for first, ids in _ids(calls, without):
         for second, refs in _ids(results, without):
-            is_known = is_usual("call_id", first) or is_usual("result_id", second)
+            several = len({one for group in refs for one in group}) > 1
+            is_known = is_usual("result_id", second) or (several and is_usual("call_id", first))
             if not is_known and (last_key(first) != last_key(second) or not first.endswith("id")):
                 continue
             # What is one value in a whole conversation, such as its own name, is no id.

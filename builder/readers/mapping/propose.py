@@ -208,12 +208,16 @@ def result_key(found: Columns, without: Collection[str]) -> str | None:
         if not is_inside(path, without)
         and not any(is_inside(one, [path]) for one in without)
         and not path.endswith(")")
-        and (is_usual("results", path) or has_word("results", path))
-        and (is_usual("results", path) or not has_word("numbers", path))
+        and (is_usual("results", path) or (has_word("results", path) and _is_whole(path, values)))
         and not any(isinstance(one, bool) for one in values)
     ]
     path = min(usual, key=lambda path: (path.count("."), rank("results", path)), default=None)
     return None if path is None else _unwrapped(found, path)
+
+
+def _is_whole(path: str, values: Sequence[Json]) -> bool:
+    """Returns whether a key holds what came back, and not a number or an id of it."""
+    return not has_word("numbers", path) and not all(isinstance(v, int | float) for v in values)
 
 
 def _unwrapped(found: Columns, path: str) -> str:

@@ -121,6 +121,12 @@ def trains(key: str, value: Json) -> bool | None:
     return bool(value) is (is_mask == (not _NOT_WORDS.isdisjoint(words)))
 
 
+def excludes(key: str, value: Json) -> bool:
+    """Returns whether a key of a whole row, alone or with a list of marks, excludes something."""
+    marks = value if isinstance(value, list) else [value]
+    return any(trains(key, mark) is False for mark in marks)
+
+
 def is_history(message: Mapping[str, Json]) -> bool:
     """Returns whether a message is marked as repeated from an earlier run (Agno), as context."""
     names = ("from_history", "is_from_history", "is_history", "fromHistory")

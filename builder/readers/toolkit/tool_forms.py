@@ -42,6 +42,10 @@ def without_executions(tools: tuple[Json, ...] | None) -> tuple[Json, ...] | Non
     return tools if not tools else kept or None
 
 
+_HOLDERS = ("function", "toolSpec", "parameters", "input_schema", "inputSchema")
+"""Keys of the objects of a definition."""
+
+
 def decoded(definition: Json, changes: Counter[str]) -> Json:
     """Returns a definition with the objects in place of schemas and functions that are JSON text.
 
@@ -50,14 +54,14 @@ def decoded(definition: Json, changes: Counter[str]) -> Json:
     if not isinstance(definition, dict):
         return definition
     found: dict[str, Json] = {}
-    for key in ("function", "toolSpec", "parameters", "input_schema", "inputSchema"):
+    for key in (*_HOLDERS, "properties"):
         value = definition.get(key)
         if isinstance(value, str):
             if not isinstance(value := loads_text(value or "{}"), dict):
                 changes[unknown_key(f"tools.{key}")] += 1
                 return None
             changes["tool_decoded"] += 1
-        if isinstance(value, dict) and key in ("function", "toolSpec"):
+        if isinstance(value, dict) and key in _HOLDERS:
             value = decoded(value, changes)
             if value is None:
                 return None

@@ -25,7 +25,14 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import loads_text
-from builder.readers.toolkit.marks import CUT_KEYS, cut_code, is_history, is_trained, trains
+from builder.readers.toolkit.marks import (
+    CUT_KEYS,
+    cut_code,
+    excludes,
+    is_history,
+    is_trained,
+    trains,
+)
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, unknown_code
 from builder.readers.toolkit.tables import words
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
@@ -254,8 +261,12 @@ def unknown_key(name: str) -> str:
 def count_columns(
     events: Iterable[Event], row: Mapping[str, Json], known: Collection[str]
 ) -> Iterable[Event]:
-    """Yields the events of a row; its conversations count its unknown columns."""
+    """Yields the events of a row; its conversations count its unknown columns.
+
+    So they do columns that say which messages are trained (`loss_mask: [0, 1]`).
+    """
     names = unknown_names(row, known)
+    names += tuple(key for key, value in row.items() if key not in known and excludes(key, value))
     for event in events:
         if names and isinstance(event, Conversation):
             codes = (unknown_code(name).replace("unknown:", UNKNOWN_COLUMN, 1) for name in names)
