@@ -115,6 +115,8 @@ def _gates() -> tuple[Gate[_Find], Gate[_Find]]:
     lower: list[tuple[str, _Find]] = [(word, names.find_named) for word in names.KEYWORDS]
     for rule in (*TOKENS, *CONTEXTS):
         find = _of_rule(rule)
+        if rule.near:
+            _WIDE.add(find)
         if rule.token and not rule.back:
             exact += [(literal, find) for literal in rule.start]
         else:
@@ -123,6 +125,8 @@ def _gates() -> tuple[Gate[_Find], Gate[_Find]]:
     return Gate(exact), Gate(lower)
 
 
+_WIDE: set[_Find] = set()
+"""The searches that look far around a literal, and are made once where there are many."""
 _ALNUM = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _EXACT, _LOWER = _gates()
 _RANKS = {rule.kind: rank for rank, rule in reversed([*enumerate((*TOKENS, *CONTEXTS))])}
@@ -138,7 +142,8 @@ def find_secrets(text: str) -> tuple[Hit, ...]:
 def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
     """Returns the secrets in each of some texts: those of `find_secrets`."""
     joined = Joined(texts)
-    found: dict[int, list[Hit]] = {}
+    hits: dict[int, list[Hit]] = {}
+    wide: dict[tuple[_Find, int], list[tuple[int, int]]] = {}
     data = joined.data
     for gate in (_EXACT, _LOWER):
         for at, end, finds in gate(data if gate is _EXACT else data.lower()):
@@ -146,9 +151,25 @@ def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
                 continue  # within a word
             number, start = joined.place(at)
             for find in finds:
-                for hit in find(texts[number], start, start + end - at):
-                    found.setdefault(number, []).append(hit)
-    return [_secrets(text, found[n]) if n in found else () for n, text in enumerate(texts)]
+                if find in _WIDE:
+                    wide.setdefault((find, number), []).append((start, start + end - at))
+                else:
+                    hits.setdefault(number, []).extend(find(texts[number], start, start + end - at))
+    for (find, number), places in wide.items():
+        for start, end in _regions(places):
+            hits.setdefault(number, []).extend(find(texts[number], start, end))
+    return [_secrets(text, hits.get(n, [])) for n, text in enumerate(texts)]
+
+
+def _regions(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Returns the places of literals, those joined around which the same text is searched."""
+    regions: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if regions and start <= regions[-1][1] + NEAR:
+            regions[-1] = (regions[-1][0], max(end, regions[-1][1]))
+        else:
+            regions.append((start, end))
+    return regions
 
 
 def _is_escape(data: bytes, at: int) -> bool:

@@ -69,6 +69,7 @@ SCHEMA = {"type": "object", "properties": SIDE}
         {"type": "function", "function": {"name": "area", "parameters": dumps(SCHEMA)}},
         {"type": "function", "function": dumps({"name": "area", "parameters": SCHEMA})},
         {"name": "area", "input_schema": dumps(SCHEMA)},
+        {"name": "area", "parameters": {**SCHEMA, "properties": dumps(SIDE)}},
         dumps({"name": "area", "parameters": SCHEMA}),
     ],
 )

@@ -83,6 +83,14 @@ def test_a_flag_that_no_rule_reads_is_counted_in_every_form(flag):
         assert found.messages[-1].untrained is None
 
 
+def test_a_mark_of_a_whole_row_is_counted():
+    answers = [ASKED, {"role": "assistant", "content": "a"}]
+    assert dict(only({"messages": answers, "loss_mask": [0, 1]}).changes) == {
+        "unknown_column:loss_mask": 1
+    }
+    assert not only({"messages": answers, "train_on_input": False}).changes
+
+
 @pytest.mark.parametrize("mark", TRAINED, ids=str)
 def test_other_values_of_these_keys_exclude_nothing(mark):
     for row in rows_with(mark):

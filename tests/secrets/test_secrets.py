@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import time
 from dataclasses import asdict, replace
 from itertools import pairwise
 
@@ -58,6 +59,13 @@ def test_names_of_members(name, value, is_secret):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("piece", ["cookie ", "zai", "discord", "pass:=", "/pass:", "vault s."])
+def test_literals_side_by_side_are_searched_in_linear_time(piece):
+    started = time.process_time()
+    find_secrets(piece * (50_000 // len(piece)))
+    assert time.process_time() - started < 3  # it was up to 9 s
+
+
 def test_hits_in_hostile_text_do_not_overlap():
     hostile = (
         "://a:" * 9,

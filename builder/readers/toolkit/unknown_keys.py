@@ -33,7 +33,7 @@ from builder.readers.toolkit.marks import (
     is_trained,
     trains,
 )
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, unknown_code
 from builder.readers.toolkit.tables import words
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
 from builder.sources.source import Source
@@ -447,11 +447,14 @@ class _KeyWatch:
     found: list[_Unknown] = field(default_factory=list)
 
     def see(self, where: str, value: Json) -> None:
-        """Looks at a decoded record."""
+        """Looks at a decoded record, or at the items of a document that is a list."""
         if self.is_split:
             self.item += 1
-        if names := self.keys.unknown_in(value):
-            self.found.append(_Unknown(where, self.item, names))
+        is_list = isinstance(value, list) and _range(where) is None
+        items = [(f"[{at}]", one) for at, one in enumerate(as_list(value))]
+        for place, one in items if is_list else [(where, value)]:
+            if names := self.keys.unknown_in(one):
+                self.found.append(_Unknown(place, self.item, names))
 
     def begin_item(self) -> None:
         """Begins an item of the source."""
