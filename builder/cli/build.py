@@ -228,7 +228,7 @@ def _print(
     verbose = output.verbose
     tokens = counted(built.tokens, "token")
     if Manifest.of(here).tokenizer.missing:
-        tokens = f"about {tokens} (estimated, without the model's tokenizer)"
+        tokens = f"about {tokens} (estimated: the tokenizer does not fit)"
     head = [painted(counted(ledger.samples, "sample"), BOLD), tokens]
     if built.context_levels:
         head.insert(1, counted(built.context_levels.total(), "trained turn"))

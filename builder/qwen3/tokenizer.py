@@ -535,9 +535,15 @@ def _missing(target: Target, wanted: Reference, ids: Mapping[str, int]) -> str:
         expected = QWEN3_5_VOCABULARY  # only the models from Qwen3.5 on write definitions first
     own = vocabulary_of(ids)
     marks = (*target.style.markers.tokens, *STRUCTURE_TOKENS)
-    split = any(mark in target.template and mark not in ids for mark in marks)
+    split = [mark for mark in marks if mark in target.template and mark not in ids]
     if (not split or own == "qwen2.5") and (not expected or not own or expected == own):
         return ""
+    if split and wanted.chat_template is None:
+        return (
+            f"the tokenizer {target.name!r} splits {split[0]}, a control token of its own chat"
+            " template, into several ids: only the text is verified, counts of tokens are"
+            " estimates, and exports of ids are refused. Its added_tokens must hold the token"
+        )
     whose = target.model if known is not None else "the chat template's model"
     return (
         f"the tokenizer of {whose} is missing (the one at hand has other tokens): only the"

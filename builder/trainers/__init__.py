@@ -41,7 +41,7 @@ def data_file(split: str, kind: str) -> str:
 def difference_of(trainer: Trainer, variant: str, facts: Facts) -> str:
     """Returns how the trained tokens differ from `meta.spans`; "": they do not."""
     if facts.missing:
-        return f"lengths are estimates and no tokens were compared: no tokenizer of {facts.model}"
+        return "lengths are estimates and no tokens were compared: the tokenizer at hand does not fit"
     if variant not in RENDERED and not facts.measured:
         return "which tokens it trains with this template was not measured"
     return trainer.difference(variant, facts)
