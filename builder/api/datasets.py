@@ -183,7 +183,7 @@ def export_dataset(
     from builder.export.write import export
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
-    from builder.trainers import TRAINERS
+    from builder.trainers.table import TRAINERS
     from builder.verify.options import VerifyOptions, mode_named
     from builder.verify.verifier import verifier_for
 

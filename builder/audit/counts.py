@@ -18,8 +18,7 @@ from builder.dataset.store import characters
 from builder.output.manifest import Manifest
 from builder.qwen3.render import PARTS
 from builder.text import shorten
-from builder.trainers import DEFAULT_LENGTHS, LONG
-from builder.trainers.record import Facts, over_limits, training_split
+from builder.trainers.table import DEFAULT_LENGTHS, LONG, Facts, over_limits, training_split
 
 NAMES = 400
 """Names of a field that are counted; the others are counted together."""

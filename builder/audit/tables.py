@@ -14,7 +14,7 @@ from builder.audit.result import AuditTable, Histogram, Pick
 from builder.codes import meaning_of_change
 from builder.ledger import ranked
 from builder.qwen3.render import MODES
-from builder.trainers import DEFAULT_LENGTHS, TRAINERS
+from builder.trainers.table import DEFAULT_LENGTHS, TRAINERS
 
 Row = tuple[str | int | float | None, ...]
 

@@ -12,7 +12,7 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.dataset.forms import targets
 from builder.qwen3.flat import written_style
 from builder.qwen3.render import is_bare, is_following, is_response
-from builder.trainers.record import wider
+from builder.trainers.table import wider
 
 MESSAGES = {
     "empty_turn": "assistant turns without text, thought or call",

@@ -22,9 +22,8 @@ from builder.config import Config, read_resolved
 from builder.conversation import LEVELS, Context, Json
 from builder.dataset.review import read_review
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
-from builder.jsonio import JsonFault, loads
 from builder.ledger import Ledger
-from builder.output.folder import output_folder
+from builder.output.folder import changed_files, output_folder
 from builder.output.manifest import MANIFEST, Manifest, MergedEntry
 from builder.paths import expand_home
 from builder.problem import UsageError
@@ -95,17 +94,10 @@ def merge(
 
 def _folder(dataset: str) -> _BuiltFolder:
     path = expand_home(dataset)
-    try:
-        data = (path / MANIFEST).read_bytes()
-        manifest = Manifest.read(loads(data))
-    except OSError:
-        what = "is not a folder made by build" if path.exists() else "no such folder"
-        raise UsageError(f"dataset {dataset!r}: {what}") from None
-    except JsonFault as fault:
-        raise UsageError(f"dataset {dataset!r}: {MANIFEST} is not JSON: {fault.detail}") from None
+    manifest = Manifest.load(path, dataset)
     if not manifest.config or manifest.ledger is None or not manifest.tokenizer.template_sha256:
         raise UsageError(f"dataset {dataset!r}: {MANIFEST} was not written by build")
-    digest = hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()
     return _BuiltFolder(path, path.resolve().name, manifest, manifest.ledger, digest)
 
 
@@ -146,18 +138,10 @@ def _check(folder: _BuiltFolder, target: Target) -> None:
     """Raises UsageError unless the files match the manifest and were proven against the target."""
     if folder.manifest.tokenizer.template_sha256 != target.template_sha256:
         raise UsageError(f"dataset {folder.name!r}: was verified against another chat template")
-    for item in folder.manifest.files:
-        path = folder.path / item.path
-        if not item.path.startswith(("data/", "meta/")):
-            continue
-        try:
-            with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError as error:
-            raise UsageError(f"dataset {folder.name!r}: {path.name}: {error.strerror}") from None
-        if digest != item.sha256:
-            detail = f"{item.path} is not the file that the manifest lists"
-            raise UsageError(f"dataset {folder.name!r}: {detail}: verify it, or build it again")
+    for path, how in changed_files(folder.path, folder.manifest).items():
+        if path.startswith(("data/", "meta/")):
+            detail = f"{path}: {how}: verify it, or build it again"
+            raise UsageError(f"dataset {folder.name!r}: {detail}")
 
 
 def _result(folder: _BuiltFolder, number: int, config: Config, path: Path) -> ChunkResult:

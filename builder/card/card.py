@@ -32,8 +32,7 @@ from builder.qwen3.templates import TEMPLATES, Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import bin_counts, description, picture
 from builder.text import number, without_folders
-from builder.trainers import TRAINERS, configurations
-from builder.trainers.record import Targets
+from builder.trainers.table import TRAINERS, Targets, configurations
 
 # -- describes how each trainer loads the dataset: the export, and a configuration that fits -------
 

@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 
 from builder.audit.result import Audit
+from builder.conversation import Json
+from builder.output.rows import declarations, sample_features
 from builder.report.html import escape_invisible
 from builder.text import number, shorten
 
@@ -135,35 +137,11 @@ def front_matter(
 
 def loading(
     data_files: Mapping[str, Sequence[str]], digest: str, *, weighted: bool, beside: bool = False
-) -> dict[str, object]:
-    """Returns the declarations for loaders: files of the first format, and features.
-
-    Without declared features Arrow would infer them, reorder keys and add nulls to definitions.
-    `digest` is declared because `datasets` (measured: 5.2) caches a folder by its name and the
-    declarations of its card, and would otherwise return the rows of an earlier build. `weighted`:
-    some message has a weight; the loader then returns null for messages without one, as it does
-    with `beside`: messages may have `reasoning_content`.
-    """
-    message = [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}]
-    if beside:
-        message.append({"name": "reasoning_content", "dtype": "string"})
-    if weighted:
-        message.append({"name": "weight", "dtype": "int8"})
+) -> dict[str, Json]:
+    """Returns the declarations for loaders, of the files of the first format."""
     kind = next(iter(data_files.values()))[0].partition(".")[2]
-    return {
-        "configs": [
-            {
-                "config_name": "default",
-                "description": f"sha256 {digest}",
-                "data_files": [
-                    {"split": split, "path": f"data/{split}-*.{kind}"} for split in data_files
-                ],
-            }
-        ],
-        "dataset_info": {
-            "features": [{"name": "messages", "list": message}, {"name": "tools", "list": "json"}]
-        },
-    }
+    features = sample_features(weighted=weighted, beside=beside)
+    return declarations(data_files, kind, digest, features)
 
 
 def license_id(name: str) -> str:

@@ -18,7 +18,7 @@ from builder.export.variants import VARIANTS
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
 from builder.text import counted
-from builder.trainers import LONG, TRAINERS
+from builder.trainers.table import LONG, TRAINERS
 
 
 @command()

@@ -124,8 +124,7 @@ def run_push(
 
 
 def _unused_codes(report: PushReport, chosen: PushOptions) -> list[str]:
-    used = {item.code for item in report.overruled}
-    return [code for code in chosen.allow if code not in used]
+    return [code for code in chosen.allow if code not in report.overruled]
 
 
 def _warn(text: str) -> None:
@@ -135,8 +134,8 @@ def _warn(text: str) -> None:
 def _print_changes(report: PushReport, chosen: PushOptions) -> None:
     changes = report.changes
     print(escaped(f"{report.repo}, {chosen.revision} ({_state(report, chosen)})"))
-    for item in report.overruled:
-        print(escaped(f"  overruled  {item.code}: {item.message}"))
+    for code, message in report.overruled.items():
+        print(escaped(f"  overruled  {code}: {message}"))
     if chosen.dry_run:
         for state, words in _STATES.items():
             if names := [name for name, value in report.gates.items() if value == state]:
@@ -204,7 +203,7 @@ def _as_json(report: PushReport, retries: Retries) -> dict[str, Json]:
         "gates": {**report.gates},
         "files": [file.path for file in report.files],
         "refused": [{"code": item.code, "message": item.message} for item in report.refused],
-        "overruled": [*(item.code for item in report.overruled)],
+        "overruled": [*report.overruled],
         "error": hide(report.error) if report.error else None,
         "attempts": retries.attempts,
         "waits": [*retries.waits],

@@ -33,8 +33,8 @@ from builder.qwen3.models import model_named, target_of
 from builder.qwen3.render import MODES
 from builder.qwen3.tokenizer import Target, target_for
 from builder.text import counted
-from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, trainers_named
+from builder.trainers.masks import MASKS
 from builder.verify.options import Mode, Requirement
 from builder.verify.preload import preloading
 from builder.verify.summary import LineReport, Summary

@@ -15,8 +15,14 @@ from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.templates import Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.text import counted
-from builder.trainers import DEFAULT_LENGTHS
-from builder.trainers.record import Facts, Targets, over_limits, training_split, wider
+from builder.trainers.table import (
+    DEFAULT_LENGTHS,
+    Facts,
+    Targets,
+    over_limits,
+    training_split,
+    wider,
+)
 from builder.verify.verifier import Verdict
 
 LOADER = "loader"
@@ -68,7 +74,7 @@ class Exported:
     changed   {number of a sample, from 0: what the loader changes}, which are left out
     problems  the reasons why nothing was put in place
     longest   tokens of the longest sample
-    longest_written        the same, as `builder.trainers.record.wider` counts them
+    longest_written        the same, as `builder.trainers.table.wider` counts them
     longer_than_default    {trainer: samples longer than its default length}
     over                   {limit of a model: samples that are longer}
     beyond_model           how many samples are longer than the model reads, with a remedy, or ""
@@ -131,6 +137,11 @@ class Exported:
             f"{samples} assistant turns that are context and not trained"
             f" ({', '.join(sorted(self.policies))})"
         )
+
+    def leave_out(self, code: str, row: DatasetRow, message: str) -> None:
+        """Counts a sample that is left out; the first of its code is shown."""
+        self.left_out[code] += 1
+        self.first_left_out.setdefault(code, f"{row.file}:{row.number}: {message}")
 
     def count(self, item: ExportItem, verdict: Verdict, row: DatasetRow, style: Style) -> None:
         """Counts a sample that is exported."""

@@ -17,14 +17,14 @@ from builder.dataset.meta import Preference
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps, loads
 from builder.normalize.units import examples
+from builder.output.rows import TEXT, TOOLS, Feature, messages_feature
 from builder.qwen3.calls import call_text
 from builder.qwen3.flat import flatten
 from builder.qwen3.render import tools_block
 from builder.qwen3.templates import SPECIFIED, Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
-from builder.trainers import TRAINERS
-from builder.trainers.record import Targets, Trainer
+from builder.trainers.table import TRAINERS, Targets, Trainer
 from builder.verify.verifier import Verdict, Verifier
 
 # -- exports preference pairs from the `preferences` of meta/, each side proven like a sample ------
@@ -150,17 +150,11 @@ def labels(
 
 Row = dict[str, Any]
 
-_Feature = dict[str, Json]
-
-_STRING: _Feature = {"dtype": "string"}
-_MESSAGE: list[Json] = [
-    {"name": "role", "dtype": "string"},
-    {"name": "content", "dtype": "string"},
-]
-_BESIDE: list[Json] = [{"name": "reasoning_content", "dtype": "string"}]
-_WEIGHT: list[Json] = [{"name": "weight", "dtype": "int64"}, {"name": "loss", "dtype": "bool"}]
-_MESSAGES: _Feature = {"name": "messages", "list": _MESSAGE}
-TOOLS: _Feature = {"name": "tools", "list": "json"}
+_WEIGHTS: tuple[Feature, ...] = (
+    {"name": "weight", "dtype": "int64"},
+    {"name": "loss", "dtype": "bool"},
+)
+_MESSAGES = messages_feature()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +205,7 @@ class Variant:
     name: str
     summary: str
     kind: str
-    features: tuple[_Feature, ...]
+    features: tuple[Feature, ...]
     rows: Callable[[ExportItem, Target], Iterator[tuple[Row, str]]]
     text: Callable[[Row, Target], str]
     of_pairs: bool = False
@@ -226,19 +220,20 @@ class Variant:
         able = (item for item in self.trainers if item.can_train(self.name, targets))
         return [item for item in able if item.unfit(self.name, target) is None]
 
-    def declared(self, *, weighted: bool, beside: bool) -> list[Json]:
+    def declared(self, *, weighted: bool, beside: bool) -> list[Feature]:
         """Returns the features.
 
-        `weighted`: assistant messages carry `weight` and `loss`; `beside`: `reasoning_content`.
+        `weighted`: `messages` carry `weight` and `loss`; `beside`: `reasoning_content`.
         """
-        extra = [*(_BESIDE if beside else []), *(_WEIGHT if weighted else [])]
-        return [self._extended(item, extra, beside=beside) for item in self.features]
-
-    def _extended(self, item: _Feature, extra: list[Json], *, beside: bool) -> Json:
-        if item.get("list") is not _MESSAGE:
-            return item
-        added = extra if item is _MESSAGES else _BESIDE if beside else []
-        return {**item, "list": [*_MESSAGE, *added]}
+        weights = _WEIGHTS if weighted else ()
+        return [
+            messages_feature(
+                item["name"], beside=beside, weights=weights if item == _MESSAGES else ()
+            )
+            if item.get("list") == _MESSAGES["list"]
+            else item
+            for item in self.features
+        ]
 
 
 def _plain(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
@@ -463,7 +458,7 @@ def _preferences_text(row: Row, target: Target) -> str:
 
 
 _TURN_LIST: Json = [{"name": "from", "dtype": "string"}, {"name": "value", "dtype": "string"}]
-_IDS: tuple[_Feature, ...] = tuple(
+_IDS: tuple[Feature, ...] = tuple(
     {"name": name, "list": "int64"} for name in ("input_ids", "attention_mask", "labels")
 )
 
@@ -482,7 +477,7 @@ VARIANTS: dict[str, Variant] = {
             "messages-str",
             "messages, and tools as one JSON string (survives every version of datasets)",
             "jsonl",
-            (_MESSAGES, {"name": "tools", **_STRING}),
+            (_MESSAGES, {"name": "tools", **TEXT}),
             _text_tools,
             _text_tools_text,
         ),
@@ -506,7 +501,7 @@ VARIANTS: dict[str, Variant] = {
             "prompt-completion",
             "a row for each assistant turn: prompt and completion as messages",
             "jsonl",
-            ({**_MESSAGES, "name": "prompt"}, {**_MESSAGES, "name": "completion"}, TOOLS),
+            (messages_feature("prompt"), messages_feature("completion"), TOOLS),
             _completions,
             _completions_text,
         ),
@@ -514,7 +509,7 @@ VARIANTS: dict[str, Variant] = {
             "prompt-completion-text",
             "a row for each assistant turn: prompt and completion as rendered text",
             "jsonl",
-            ({"name": "prompt", **_STRING}, {"name": "completion", **_STRING}),
+            ({"name": "prompt", **TEXT}, {"name": "completion", **TEXT}),
             _text_completions,
             _text_completions_text,
         ),
@@ -524,8 +519,8 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             (
                 {"name": "conversations", "list": _TURN_LIST},
-                {"name": "system", **_STRING},
-                {"name": "tools", **_STRING},
+                {"name": "system", **TEXT},
+                {"name": "tools", **TEXT},
             ),
             _sharegpt,
             _sharegpt_text,
@@ -543,11 +538,11 @@ VARIANTS: dict[str, Variant] = {
             "a row for each preference pair: prompt, chosen and rejected as messages, for DPO",
             "jsonl",
             (
-                {**_MESSAGES, "name": "prompt"},
-                {**_MESSAGES, "name": "chosen"},
-                {**_MESSAGES, "name": "rejected"},
+                messages_feature("prompt"),
+                messages_feature("chosen"),
+                messages_feature("rejected"),
                 TOOLS,
-                {"name": "reason", **_STRING},
+                {"name": "reason", **TEXT},
             ),
             _preferences,
             _preferences_text,

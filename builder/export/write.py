@@ -8,14 +8,13 @@ import re
 import shutil
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import yaml
 
-from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.rows import DatasetRow
 from builder.export.outcome import (
@@ -27,26 +26,33 @@ from builder.export.outcome import (
     fits,
     left_out_line,
 )
-from builder.export.variants import VARIANTS, BorderFault, ExportItem, PreferencePairs, Row, Variant
+from builder.export.variants import VARIANTS, BorderFault, ExportItem, PreferencePairs, Variant
 from builder.finding import CheckFinding
-from builder.jsonio import dumps, loads
+from builder.jsonio import dumps
 from builder.output.folder import folder_aside, put_in_place
+from builder.output.rows import TOOLS, ParquetFile, declarations
 from builder.parallel.host import quiet_datasets
 from builder.problem import UsageError
 from builder.qwen3.flat import to_dialogue
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers import configurations, data_file, difference_of, exact_variant
-from builder.trainers.record import Targets, Trainer
-from builder.verify.as_loaded import culprits
+from builder.trainers.table import (
+    Targets,
+    Trainer,
+    configurations,
+    data_file,
+    difference_of,
+    exact_variant,
+)
+from builder.verify.as_loaded import loader_fault
 from builder.verify.dataset import checked_rows
 from builder.verify.verifier import Verdict, Verifier
 
 # -- loads a written export as trainers do, and names the samples that it does not give back -------
 
-ROUNDS = 10
-"""Maximum number of times that an export is written without the samples found so far."""
+_ROUNDS = 10
+"""Maximum number of times that an export is written, without the samples found so far."""
 
 
 @dataclass(slots=True)
@@ -115,74 +121,6 @@ def _compare(
             result.equal += 1
 
 
-def to_leave_out(
-    result: Loaded, written: dict[str, SplitRows], loads_only: Callable[[Sequence[int]], bool]
-) -> dict[int, str]:
-    """Returns {number of a sample to leave out: why}; {} if no sample is to blame.
-
-    `loads_only` says whether an export of just these samples can be loaded: with it the samples are
-    found at which the loader fails as a whole.
-    """
-    if not result.failure:
-        return result.changed
-    numbers = sorted({number for rows in written.values() for number in rows.samples})
-    if not any(loads_only([number]) for number in {numbers[0], numbers[-1]}):
-        return {}  # the loader itself fails
-    return dict.fromkeys(culprits(numbers, loads_only), result.failure)
-
-
-# -- writes rows into one JSONL or Parquet file ----------------------------------------------------
-
-BATCH = 500
-"""Rows of Parquet that are written together."""
-
-
-class _RowWriter:
-    """Writes rows into one JSONL or Parquet file."""
-
-    def __init__(self, path: Path, variant: Variant, *, beside: bool) -> None:
-        self._variant = variant
-        self._beside = beside
-        self._path = path
-        self._rows: list[Row] = []
-        self._parquet: Any = None
-        self._stream = path.open("wb") if variant.kind == "jsonl" else None
-
-    def write(self, row: Row) -> None:
-        """Writes a row."""
-        if self._stream is not None:
-            self._stream.write(dumps(row).encode("utf-8") + b"\n")
-            return
-        self._rows.append(row)
-        if len(self._rows) >= BATCH:
-            self._flush()
-
-    def close(self) -> None:
-        """Completes the file."""
-        if self._stream is not None:
-            self._stream.close()
-            return
-        self._flush()
-        self._parquet.close()
-
-    def _flush(self) -> None:
-        import pyarrow  # noqa: PLC0415 - only for Parquet
-        import pyarrow.parquet  # noqa: PLC0415 - as above
-
-        if self._parquet is None:
-            names = ["role", "content", *(["reasoning_content"] if self._beside else [])]
-            message = pyarrow.struct([(name, pyarrow.string()) for name in names])
-            kinds = {"messages": pyarrow.list_(message), "length": pyarrow.int64()}
-            names = [str(feature["name"]) for feature in self._variant.features]
-            listed = pyarrow.list_(pyarrow.int64())
-            schema = pyarrow.schema([(name, kinds.get(name, listed)) for name in names])
-            self._parquet = pyarrow.parquet.ParquetWriter(self._path, schema, compression="zstd")
-        if self._rows:
-            table = pyarrow.Table.from_pylist(self._rows, schema=self._parquet.schema)
-            self._parquet.write_table(table)
-        self._rows = []
-
-
 Written = dict[str, SplitRows]
 """The rows of an export by split."""
 
@@ -205,57 +143,39 @@ def export(
     `out` cannot be used, or if the variant fits less than half of them.
     """
     target = verifier.target
+    asked = [trainer] if trainer is not None else variant.trainers
+    changed: dict[int, str] = {}
     only: Targets | None = None
     unfit = ""
     with folder_aside(
         out, replaceable=lambda path: fresh and is_export(path), hint=earlier_export
     ) as scratch:
-
-        def write(root: Path, changed: Mapping[int, str]) -> tuple[Exported, Written]:
-            """Writes an export without samples that the loader changes or no trainer can train."""
-            nonlocal only, unfit
+        root = scratch / "out"
+        for _ in range(_ROUNDS):
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
             exported = Exported(variant.name, changed=changed, targets_advice=unfit)
             written = _write(dataset, variant, root, verifier, exported, only)
-            if exported.rows:
-                able = variant.able_trainers(exported.targets, target)
-                exported.without_configuration = {
-                    item.title: item.unfit(variant.name, target)
-                    or _would_train(item, exported, target)
-                    for item in variant.trainers
-                    if item not in able
-                }
-                asked = [trainer] if trainer is not None else variant.trainers
-                if only is None and not [item for item in asked if item in able]:
-                    only = _most(asked, variant, exported, target)
-                    if only is None and not able:
-                        raise UsageError(_refusal(variant, exported, target))
-                if only is not None and not unfit:
-                    unfit = _misfit(asked, variant, exported, target)
-                    return write(root, changed)
-                _companions(variant, root, exported, target, able, out.resolve().name)
-            return exported, written
-
-        def loads_only(numbers: Sequence[int]) -> bool:
-            others = dict.fromkeys(set(range(exported.samples)) - set(numbers), "")
-            part = write(scratch / "part", others)[1]
-            return not load(scratch / "part", part, variant, target).failure
-
-        changed: dict[int, str] = {}
-        for _ in range(ROUNDS):
-            exported, written = write(scratch / "out", changed)
             if not exported.rows:
                 break
-            found = load(scratch / "out", written, variant, target)
+            able = variant.able_trainers(exported.targets, target)
+            if only is None and not [item for item in asked if item in able]:
+                only = _most(asked, variant, exported, target)
+                if only is None and not able:
+                    raise UsageError(_refusal(variant, exported, target))
+                if only is not None:
+                    unfit = _misfit(asked, variant, exported, target)
+                    continue
+            _companions(variant, root, exported, target, able, out.resolve().name)
+            found = load(root, written, variant, target)
             exported.equal = found.equal
-            if not (found.failure or found.changed):
-                put_in_place(scratch / "out", out)
-                break
-            changed |= (more := to_leave_out(found, written, loads_only))
-            if not more:
+            if found.failure:
                 exported.problems.append(found.failure)
                 break
+            if not found.changed:
+                put_in_place(root, out)
+                break
+            changed |= found.changed
         else:
             exported.problems += found.changed.values()
     return exported
@@ -333,9 +253,14 @@ def _write(
 ) -> Written:
     """Writes the rows; with `only`, those of samples that have or can be given these targets."""
     written: Written = {}
-    writers: dict[str, _RowWriter] = {}
+    writers: dict[str, BinaryIO | ParquetFile] = {}
+    features = variant.declared(weighted=False, beside=verifier.target.style.beside)
     pairs = PreferencePairs(verifier, exported.pairs_left_out)
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
+        loaded = sample if TOOLS in variant.features else Sample(sample.messages)
+        if variant.kind == "jsonl" and (fault := loader_fault(loaded)) is not None:
+            exported.leave_out(LOADER, found, fault)
+            continue
         item = _item(sample, verdict, verifier)
         if only and not fits(item, only):
             short, verdict = _without_context(item, found, verifier, only)  # noqa: PLW2901 - its own
@@ -357,11 +282,9 @@ def _write(
             continue
         split = found.split
         if split not in writers:
-            writers[split] = _RowWriter(
-                root / data_file(split, variant.kind),
-                variant,
-                beside=verifier.target.style.beside,
-            )
+            path = root / data_file(split, variant.kind)
+            is_table = variant.kind == "parquet"
+            writers[split] = ParquetFile(path, features) if is_table else path.open("wb")
             written[split] = SplitRows()
         exported.splits[split] += 1
         if variant.of_pairs:
@@ -369,7 +292,7 @@ def _write(
         else:
             exported.count(item, verdict, found, verifier.target.style)
         for row, text in rows:
-            writers[split].write(row)
+            writers[split].write(dumps(row).encode("utf-8") + b"\n")
             written[split].add(text, exported.samples - 1)
             exported.rows += 1
     for writer in writers.values():
@@ -417,11 +340,7 @@ def proven_rows(
         if exported.samples - 1 in exported.changed:
             exported.left_out[LOADER] += 1
         elif sample is None or verdict.findings:
-            fault = verdict.findings[0]
-            exported.left_out[fault.code] += 1
-            exported.first_left_out.setdefault(
-                fault.code, f"{row.file}:{row.number}: {fault.message}"
-            )
+            exported.leave_out(verdict.findings[0].code, row, verdict.findings[0].message)
         else:
             yield row, sample, verdict
 
@@ -435,33 +354,22 @@ def _companions(
     folder: str,
 ) -> None:
     """Writes the card, which declares the features, and the trainers' configurations."""
-    front: Json = {
-        "configs": [
-            {
-                "config_name": "default",
-                # the cache of `datasets` identifies a folder only by its name and its card
-                "description": f"sha256 {_digest(root)}",
-                "data_files": [
-                    {"split": split, "path": f"data/{split}-*.{variant.kind}"}
-                    for split in exported.splits
-                ],
-            }
-        ],
-        "dataset_info": {
-            "features": variant.declared(
-                weighted=exported.with_context_turns > 0, beside=target.style.beside
-            )
-        },
+    exported.without_configuration = {
+        item.title: item.unfit(variant.name, target) or _would_train(item, exported, target)
+        for item in variant.trainers
+        if item not in trainers
     }
-    # Copied through JSON, because YAML would write shared objects as references, which loaders do
-    # not resolve.
-    text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
+    features = variant.declared(
+        weighted=exported.with_context_turns > 0, beside=target.style.beside
+    )
+    front = declarations(exported.splits, variant.kind, _digest(root), features)
+    text = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     facts = exported.facts(target)
     exported.beyond_model = facts.beyond_model
     exported.runs = [
         TrainerRun(
             item.title,
-            item.pairs_command if variant.of_pairs else item.command,
+            item.run(variant.name)[0],
             difference_of(item, variant.name, facts),
             exact_variant(item, facts),
             item.drops(facts),

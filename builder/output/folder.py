@@ -5,104 +5,22 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
 from builder.distribution import DISTRIBUTION
-from builder.jsonio import dumps, loads
 from builder.output.manifest import MANIFEST, FileEntry, Manifest
+from builder.output.rows import ParquetFile, sample_features
 from builder.paths import expand_home, file_inside
 from builder.problem import UsageError
 from builder.sources.store import connect, faults
-
-# -- writes samples as Parquet, with the same rows as the JSONL files ------------------------------
-
-ROWS = 1000
-BATCH_BYTES = 16 << 20
-
-_STRING = {"dtype": "string", "_type": "Value"}
-
-
-def _features(*, weighted: bool, beside: bool) -> dict[str, Any]:
-    """Returns the features as `datasets` (4.7 and later) stores them in a file's schema."""
-    message: dict[str, Any] = {"role": _STRING, "content": _STRING}
-    if beside:
-        message["reasoning_content"] = _STRING
-    if weighted:
-        message["weight"] = {"dtype": "int8", "_type": "Value"}
-    return {
-        "messages": {"feature": message, "_type": "List"},
-        "tools": {"feature": {"_type": "Json"}, "_type": "List"},
-    }
-
-
-class ParquetFile:
-    """A Parquet file being written: messages as structs, each tool definition as its JSON text.
-
-    `weighted`: messages have a weight, which is null if the line has none; `beside`: they have
-    `reasoning_content`, too.
-    """
-
-    def __init__(self, path: Path, *, weighted: bool = False, beside: bool = False) -> None:
-        import pyarrow  # noqa: PLC0415 - only for Parquet
-        import pyarrow.parquet  # noqa: PLC0415 - as above
-
-        columns = [("role", pyarrow.string()), ("content", pyarrow.string())]
-        if beside:
-            columns.append(("reasoning_content", pyarrow.string()))
-        if weighted:
-            columns.append(("weight", pyarrow.int8()))
-        message = pyarrow.struct(columns)
-        fields = [
-            pyarrow.field("messages", pyarrow.list_(message)),
-            pyarrow.field("tools", pyarrow.list_(pyarrow.json_())),
-        ]
-        about = {
-            "huggingface": json.dumps(
-                {"info": {"features": _features(weighted=weighted, beside=beside)}}
-            )
-        }
-        self._schema = pyarrow.schema(fields, metadata=about)
-        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
-        self._lines: list[bytes] = []
-        self._size = 0
-
-    def write(self, line: bytes) -> None:
-        """Adds the row of a line of data/."""
-        self._lines.append(line)
-        self._size += len(line)
-        if len(self._lines) >= ROWS or self._size >= BATCH_BYTES:
-            self._flush()
-
-    def close(self) -> None:
-        """Writes the remaining rows and the end of the file."""
-        if self._lines:
-            self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        import pyarrow  # noqa: PLC0415 - as above
-
-        rows: list[Any] = [loads(line) for line in self._lines]
-        texts = pyarrow.array(
-            [[dumps(tool) for tool in row["tools"]] for row in rows],
-            type=pyarrow.list_(pyarrow.string()),
-        )
-        columns = [
-            pyarrow.array([row["messages"] for row in rows], type=self._schema.field(0).type),
-            texts.cast(self._schema.field(1).type),
-        ]
-        self._writer.write_table(pyarrow.table(columns, schema=self._schema))
-        self._lines, self._size = [], 0
-
 
 SHARD_BYTES = 256 << 20
 """A file of data/ is closed once its samples reach this size."""
@@ -192,6 +110,34 @@ class Writer:
             (out / path).unlink(missing_ok=True)
 
 
+def changed_files(folder: Path, manifest: Manifest, *parts: str) -> dict[str, str]:
+    """Returns {path: how it differs from the manifest} of listed files, and others below `parts`.
+
+    The state of a build is none of them. The manifest may be hostile.
+    """
+    listed = {item.path: item.sha256 for item in manifest.files}
+    found = (path for part in parts for path in (folder / part).rglob("*") if not path.is_dir())
+    present = {path.relative_to(folder).as_posix() for path in found}
+    changed: dict[str, str] = {}
+    for name in sorted(present | listed.keys()):
+        path = file_inside(folder, name)
+        if name in listed and path is None:
+            changed[name] = "listed in the manifest but missing"
+        elif name in listed and path is not None and _sha256(path) != listed[name]:
+            changed[name] = "differs from the manifest"
+        elif name not in listed and name != MANIFEST and not name.startswith(f"{STATE}/"):
+            changed[name] = "not listed in the manifest"
+    return changed
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
 def _listed(out: Path) -> set[str]:
     state = out.resolve() / STATE
     files = {item.path: file_inside(out, item.path) for item in Manifest.of(out).files}
@@ -201,7 +147,7 @@ def _listed(out: Path) -> set[str]:
 def _create(path: Path, *, weighted: bool, beside: bool) -> BinaryIO | ParquetFile:
     """Creates a file of the kind that its suffix names."""
     if path.suffix == ".parquet":
-        return ParquetFile(path, weighted=weighted, beside=beside)
+        return ParquetFile(path, sample_features(weighted=weighted, beside=beside))
     return path.open("wb")
 
 

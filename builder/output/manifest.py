@@ -28,6 +28,7 @@ from builder.keys import (
     write_keys,
 )
 from builder.ledger import Ledger
+from builder.problem import UsageError
 from builder.text import without_folders
 
 # -- defines the options of the files in data/ -----------------------------------------------------
@@ -235,6 +236,20 @@ class Manifest:
             return cls.decode((folder / MANIFEST).read_bytes())
         except OSError:
             return cls()
+
+    @classmethod
+    def load(cls, folder: Path, dataset: str) -> Manifest:
+        """Returns the manifest of a folder made by `build`. Raises UsageError if it has none."""
+        try:
+            value = loads((folder / MANIFEST).read_bytes())
+        except OSError as error:
+            why = f"{MANIFEST} cannot be read: {error.strerror}"
+            if not (folder / MANIFEST).is_file():
+                why = "is not a folder made by build" if folder.exists() else "no such folder"
+            raise UsageError(f"dataset {dataset!r}: {why}") from None
+        except JsonFault as fault:
+            raise UsageError(f"dataset {dataset!r}: {MANIFEST} is not JSON: {fault}") from None
+        return cls.read(value)
 
     @property
     def is_empty(self) -> bool:

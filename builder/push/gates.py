@@ -15,7 +15,7 @@ from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers
-from builder.push.files import CARD, Overruled
+from builder.push.files import CARD
 from builder.qwen3.tokenizer import Target
 from builder.text import counted
 from builder.verify.dataset import verify_dataset
@@ -99,11 +99,10 @@ def _short(text: str) -> str:
 
 def overrule(
     closed: Sequence[GateRefusal], allowed: Sequence[str]
-) -> tuple[list[GateRefusal], list[Overruled]]:
-    """Returns (gates that stay closed, gates that `--allow` opened)."""
-    opened = [item for item in closed if item.by_name and item.code in allowed]
-    still_closed = [item for item in closed if item not in opened]
-    return still_closed, [Overruled(item.code, item.message) for item in opened]
+) -> tuple[list[GateRefusal], dict[str, str]]:
+    """Returns (gates that stay closed, {gate that `--allow` opened: why it was closed})."""
+    opened = {item.code: item.message for item in closed if item.by_name and item.code in allowed}
+    return [item for item in closed if item.code not in opened], opened
 
 
 def _unproven(folder: Path, manifest: Manifest, target: Target) -> Iterator[GateRefusal]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from builder.audit.notes import EVALUATION_RUN
 from builder.brief import brief
 from builder.options import options
-from builder.output.manifest import MANIFEST
+from builder.output.manifest import MANIFEST, Manifest
 from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
 from builder.problem import OptionError, UsageError, nearest
 from builder.push import hub
-from builder.push.files import Overruled, PushFile, as_published, listed_files, read_manifest
+from builder.push.files import PushFile, as_published, listed_files
 from builder.push.gates import (
     BLOCKING,
     NOT_AUDITED,
@@ -66,7 +66,7 @@ class PushReport:
 
     repo: str
     refused: list[GateRefusal] = field(default_factory=list)
-    overruled: list[Overruled] = field(default_factory=list)
+    overruled: dict[str, str] = field(default_factory=dict)
     files: list[PushFile] = field(default_factory=list)
     survey: HubRepository | None = None
     changes: Changes | None = None
@@ -90,7 +90,7 @@ class PushReport:
         states |= dict.fromkeys((_STALE, _OTHER_CONTENT), "open" if self.survey else "not checked")
         if any(item.code == "manifest" for item in self.refused):
             states = dict.fromkeys(states, "not checked")
-        states |= {item.code: "overruled" for item in self.overruled}
+        states |= dict.fromkeys(self.overruled, "overruled")
         return states | {item.code: "closed" for item in self.refused}
 
     @property
@@ -129,9 +129,7 @@ def _push(
         if code not in _GATES:
             raise OptionError("allow", f" {code!r}: no such gate{nearest(code, _GATES)}")
     place = _place(report.repo, options)
-    if not folder.is_dir():
-        raise UsageError(f"dataset {str(folder)!r}: no such folder; push takes one made by build")
-    manifest = read_manifest(folder)
+    manifest = Manifest.load(folder, str(folder))
     target = verifier_for(options.tokenizer or EMBEDDED).target
     files, changed = listed_files(folder, manifest)
     closed = list(refusals(folder, manifest, changed, target, public=options.public))
@@ -158,7 +156,7 @@ def _push(
             )
     closed = list(_hub_gates(report.changes, survey, options))
     report.refused, overruled = overrule(closed, options.allow)
-    report.overruled += overruled
+    report.overruled |= overruled
     show(report)
     if report.refused or options.dry_run:
         return

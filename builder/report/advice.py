@@ -23,7 +23,7 @@ from builder.output.manifest import Manifest
 from builder.qwen3.render import MODES
 from builder.qwen3.templates import SPECIFIED, TEMPLATES, Template, Thoughts
 from builder.text import counted, number, percent, shorten
-from builder.trainers import LONG
+from builder.trainers.table import LONG
 from builder.verify.options import mode_named
 
 SHOWN = 3

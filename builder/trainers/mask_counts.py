@@ -16,8 +16,7 @@ from builder.problem import OptionError, nearest
 from builder.qwen3.render import Spans, is_response
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers import MASKS
-from builder.trainers.masks import Mask, MaskRefusal, MaskRule, Ranges
+from builder.trainers.masks import MASKS, Mask, MaskRefusal, MaskRule, Ranges
 
 REGIONS = (
     "system and definitions",

@@ -28,8 +28,8 @@ from builder.dataset.files import (
 from builder.dataset.forms import RowReading
 from builder.dataset.rows import CONVERSATION, NO_ROW, DatasetRow, dataset_rows, file_rows
 from builder.finding import CheckFinding, differ
-from builder.jsonio import JsonFault, loads
 from builder.normalize.units import UNITS
+from builder.output.folder import changed_files
 from builder.output.manifest import MANIFEST, Manifest
 from builder.parallel.pool import batches, imap
 from builder.paths import file_inside
@@ -57,22 +57,6 @@ Examine = Callable[[Sample, str, Spans, Target], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Manifest:
-    """The contents of a manifest that verification needs.
-
-    files     {path: sha256}
-    template  sha256 of the chat template that meta/ was written for
-    mode      mode of inference that meta/ was written for
-    fault     why the manifest cannot be used
-    """
-
-    files: dict[str, str]
-    template: str = ""
-    mode: str = ""
-    fault: CheckFinding | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Task:
     """A row to check. `unit` None: the one in its meta line. `manifest` is that of a built folder.
 
@@ -81,7 +65,7 @@ class _Task:
 
     row: DatasetRow
     unit: str | None
-    manifest: _Manifest | None = None
+    manifest: Manifest | None = None
     repeats: str | None = None
 
 
@@ -242,7 +226,7 @@ def _plain_folder(folder: Path, unit: str) -> Iterator[LineReport | _Task]:
 
 
 def _file(
-    file: DataFile, unit: str | None, manifest: _Manifest | None = None
+    file: DataFile, unit: str | None, manifest: Manifest | None = None
 ) -> Iterator[LineReport | _Task]:
     try:
         for row in file_rows(file):
@@ -256,25 +240,24 @@ def _file(
 
 def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task]:
     """Yields every row to check, and a report for each file that does not match the manifest."""
-    manifest = _manifest(folder / MANIFEST)
-    listed = manifest.files
-    if manifest.fault is not None:
-        yield LineReport(MANIFEST, 0, (manifest.fault,))
-    present = _files_below(folder, "data") | _files_below(folder, "meta")
-    for name in sorted(present | listed.keys()):
-        if name not in present and file_inside(folder, name) is None:
-            yield _changed(name, "listed in the manifest but missing")
-            continue
-        if name not in listed:
-            yield _changed(name, "not listed in the manifest")
-        elif _sha256(folder / name) != listed[name]:
-            yield _changed(name, "differs from the manifest")
-        if name.startswith("data/"):
+    try:
+        manifest = Manifest.load(folder, str(folder))
+    except UsageError as error:
+        manifest = Manifest()
+        yield _changed(MANIFEST, str(error).rpartition(f"{str(folder)!r}: ")[2][:200])
+    if not manifest.files:
+        yield _changed(MANIFEST, "the manifest lists no files")
+    changed = changed_files(folder, manifest, "data", "meta")
+    data = {item.relative_to(folder).as_posix() for item in (folder / "data").rglob("*")}
+    for name in sorted({*changed, *data, *(item.path for item in manifest.files)}):
+        if name in changed:
+            yield _changed(name, changed[name])
+        if name in data and file_inside(folder, name) is not None:
             yield from _file(data_file(folder, name), unit, manifest)
-        elif name.startswith("meta/"):
-            stem = name.replace("meta/", "data/", 1).removesuffix("jsonl")
-            if not present & {f"{stem}{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")}:
-                yield _changed(name, "data/ has no such file")
+        stem = name.replace("meta/", "data/", 1).removesuffix("jsonl")
+        kinds = {f"{stem}{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")}
+        if name.startswith("meta/") and not data & kinds:
+            yield _changed(name, "data/ has no such file")
 
 
 def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task]:
@@ -304,7 +287,7 @@ def _changed(file: str, message: str, line: int = 0) -> LineReport:
 
 
 def _differences(
-    row: DatasetRow, verdict: Verdict, verifier: Verifier, manifest: _Manifest
+    row: DatasetRow, verdict: Verdict, verifier: Verifier, manifest: Manifest
 ) -> Iterator[str]:
     """Yields what is incorrect in the row's meta line."""
     if row.meta_line is None:
@@ -318,7 +301,7 @@ def _differences(
         yield f"meta/ has an impossible {name}"
     if row.unit not in UNITS:
         yield f"meta/ names an unknown unit: {row.unit!r}"[:120]
-    if manifest.template != verifier.target.template_sha256 or not verdict.text:
+    if manifest.tokenizer.template_sha256 != verifier.target.template_sha256 or not verdict.text:
         return  # the other values describe a rendering by another template
     same_counts = meta.token_counts == verdict.token_counts  # else of another tokenizer
     measured = replace(
@@ -335,28 +318,3 @@ def _differences(
     for name in measured.differences(meta):
         if name in row.meta_values:  # earlier versions wrote fewer keys
             yield f"meta/ has a different {name}"
-
-
-def _files_below(folder: Path, part: str) -> set[str]:
-    files = filter(Path.is_file, (folder / part).rglob("*"))
-    return {path.relative_to(folder).as_posix() for path in files}
-
-
-def _manifest(path: Path) -> _Manifest:
-    try:
-        decoded = loads(path.read_bytes())
-    except (OSError, JsonFault) as error:
-        detail = error.strerror if isinstance(error, OSError) else str(error)
-        return _Manifest({}, fault=CheckFinding("changed", f"no readable manifest: {detail}"[:200]))
-    manifest = Manifest.read(decoded)
-    files = {item.path: item.sha256 for item in manifest.files}
-    fault = None if files else CheckFinding("changed", "the manifest lists no files")
-    return _Manifest(files, manifest.tokenizer.template_sha256, manifest.mode, fault)
-
-
-def _sha256(path: Path) -> str | None:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return None

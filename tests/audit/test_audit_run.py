@@ -17,7 +17,7 @@ from builder.audit.run import CODES, Audits, audit
 from builder.dataset.rows import dataset_rows
 from builder.parallel import pool
 from builder.paths import UserPath
-from builder.trainers import DEFAULT_LENGTHS
+from builder.trainers.table import DEFAULT_LENGTHS
 
 TOOL = {
     "type": "function",

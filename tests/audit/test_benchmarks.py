@@ -7,8 +7,8 @@ import pytest
 from support.runs.builds import build, lines
 
 from builder import cli
+from builder.output.manifest import Manifest
 from builder.push import gates
-from builder.push.files import read_manifest
 from builder.readers.toolkit.rows import benchmark_of_image
 
 REWARDS = [1.0, 0.0, 1.0, 0.5, 1.0]
@@ -70,7 +70,7 @@ def test_a_public_push_asks_about_benchmarks_and_a_private_one_does_not(runs, tm
     config = tmp_path / "c.yaml"
     config.write_text(json.dumps({"inputs": [{"path": str(runs), "license": "mit"}]}))
     assert build(out, "-c", config, "--workers", "1", inputs=()) == 0
-    manifest = read_manifest(out)
+    manifest = Manifest.load(out, str(out))
     target = verifier.target
     assert list(gates.refusals(out, manifest, [], target, public=False)) == []
     (shut,) = gates.refusals(out, manifest, [], target, public=True)

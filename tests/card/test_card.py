@@ -189,8 +189,8 @@ def test_the_longest_sample_is_in_every_configuration(built):
     longest = max(row["tokens"] for row in meta)
     wide = max(row["tokens"] + 4 * row["assistant_turns"] + 2 for row in meta)
     settings = [-(-tokens // 64) * 64 for tokens in (longest, wide)]
-    for trainer in ("TRL", "axolotl", "LLaMA-Factory", "ms-swift", "unsloth", "OpenRLHF", "verl",
-                    "NeMo-RL"):  # fmt: skip
+    for trainer in ("TRL", "axolotl", "LLaMA-Factory", "ms-swift", "Unsloth", "OpenRLHF", "verl",
+                    "NeMo"):  # fmt: skip
         section = text.partition(f"\n### {trainer}\n")[2].partition("\n### ")[0]
         assert any(re.search(rf"\b{setting}\b", section) for setting in settings), trainer
     for kind, block in re.findall(r"```(\w+)\n(.*?)\n```", text, re.DOTALL):

@@ -118,7 +118,7 @@ def same_push(built, folder, monkeypatch):
     assert shown["gates"] == report.gates
     assert shown["files"] == [file.path for file in report.files]
     assert [item["code"] for item in shown["refused"]] == [item.code for item in report.refused]
-    assert shown["overruled"] == [item.code for item in report.overruled]
+    assert shown["overruled"] == [*report.overruled]
     assert (done.returncode == 0, shown["error"]) == (report.is_done, report.error or None)
 
 

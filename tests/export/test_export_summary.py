@@ -6,7 +6,7 @@ import pytest
 from support.runs.builds import build
 
 from builder import cli
-from builder.trainers import LONG, TRAINERS
+from builder.trainers.table import LONG, TRAINERS
 
 TALK = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
 
@@ -32,7 +32,7 @@ def test_the_next_command_of_each_trainer_is_printed(rows, tmp_path, capsys):
     printed = exported(rows, out, capsys, "tokenized")
     assert f"TRL: cd '{out}' && trl sft --config configs/trl.yaml" in printed
     assert f"axolotl: cd '{out}' && axolotl train configs/axolotl.yaml" in printed
-    assert f"unsloth: cd '{out}' && python configs/unsloth.py" in printed
+    assert f"Unsloth: cd '{out}' && python configs/unsloth.py" in printed
     assert "not exact" not in printed
 
 

@@ -14,8 +14,9 @@ from support.hub.state import WRITER
 from support.places import ROOT
 
 from builder.credentials import hide
+from builder.output.manifest import Manifest
 from builder.push import upload
-from builder.push.files import as_published, listed_files, read_manifest
+from builder.push.files import as_published, listed_files
 from builder.push.hub import ATTEMPTS, WAITS, Place, PushFault, Retries, repository_at, with_retries
 
 
@@ -63,9 +64,9 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
 
     monkeypatch.setattr(upload, "COMMIT_FILES", 2)
     out = build(tmp_path, ["a", "b"])
-    files, faults = listed_files(out, read_manifest(out))
+    files, faults = listed_files(out, Manifest.load(out, str(out)))
     assert not faults
-    files = as_published(files, read_manifest(out), [], "team/d")
+    files = as_published(files, Manifest.load(out, str(out)), {}, "team/d")
     reported = Messages()
     with Hub() as hub:
         api, place = HfApi(hub.url, token=WRITER), Place("team/d")

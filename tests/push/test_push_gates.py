@@ -6,8 +6,9 @@ import pytest
 from support.hub.built import build, edit_manifest, finding
 
 from builder import cli
+from builder.output.manifest import Manifest
 from builder.push import gates, job
-from builder.push.files import listed_files, read_manifest
+from builder.push.files import listed_files
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def out(tmp_path):
 )
 def test_findings_of_the_audit_close_the_gate(out, verifier, audit, codes):
     edit_manifest(out, **audit)
-    manifest = read_manifest(out)
+    manifest = Manifest.load(out, str(out))
     shut = gates.refusals(out, manifest, [], verifier.target, public=True)
     assert [item.code for item in shut] == codes
 
@@ -64,7 +65,7 @@ def unproven(out):
     """Returns a bad sample with a matching manifest and meta/."""
     (path,) = out.glob("data/*")
     path.write_bytes(path.read_bytes().replace(b'"assistant"', b'"user"'))
-    files, _ = listed_files(out, read_manifest(out))
+    files, _ = listed_files(out, Manifest.load(out, str(out)))
     edit_manifest(out, files=[{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in files])
 
 
@@ -88,7 +89,7 @@ def for_another_template(out):
 )
 def test_incomplete_or_unproven_datasets_are_not_pushed(out, verifier, harm, code):
     harm(out)
-    manifest = read_manifest(out)
+    manifest = Manifest.load(out, str(out))
     _, faults = listed_files(out, manifest)
     shut = list(gates.refusals(out, manifest, faults, verifier.target, public=False))
     assert code in [item.code for item in shut]

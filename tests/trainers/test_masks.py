@@ -12,9 +12,8 @@ from builder import cli, verify_dataset
 from builder.qwen3.calls import TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.templates import TEMPLATES, Template
 from builder.sample import Sample
-from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, compare, regions
-from builder.trainers.masks import Mask, MaskRefusal, keep_pairs, keep_start
+from builder.trainers.masks import MASKS, Mask, MaskRefusal, keep_pairs, keep_start
 from builder.verify.dataset import check_row
 from builder.verify.verifier import Verifier, verifier_for
 

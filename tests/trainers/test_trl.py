@@ -16,9 +16,8 @@ from support.templates.targets import ORIGINAL, tokenizer_folder
 from builder import cli
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
-from builder.trainers import MASKS
 from builder.trainers.mask_counts import MaskTokens
-from builder.trainers.masks import Mask
+from builder.trainers.masks import MASKS, Mask
 from builder.verify.verifier import Verifier
 
 trl = pytest.importorskip("trl", reason="the extra `trl` is not installed")

@@ -15,7 +15,7 @@ from support.runs.builds import build
 from support.templates.targets import tokenizer_folder
 
 from builder import cli
-from builder.trainers.trl import TRL
+from builder.trainers.table import TRAINERS
 
 trl = pytest.importorskip("trl", reason="the extra `trl` is not installed")
 torch = pytest.importorskip("torch", reason="the extra `trl` is not installed")
@@ -53,7 +53,7 @@ def built(tmp_path_factory):
     return folder / "out"
 
 
-@pytest.mark.parametrize("variant", TRL.variants)
+@pytest.mark.parametrize("variant", TRAINERS["trl"].variants)
 def test_the_exported_configuration_trains_two_steps(built, model, tmp_path, monkeypatch, variant):
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     export = tmp_path / "export"
