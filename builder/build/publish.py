@@ -6,14 +6,11 @@ import contextlib
 import os
 import platform
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-import yaml
 
 from builder.audit.result import Audit, AuditFinding
 from builder.audit.run import audit
@@ -22,7 +19,6 @@ from builder.build.finalize import finalize
 from builder.build.plan import versions
 from builder.build.results import ChunkResult
 from builder.card.card import card, pictures
-from builder.card.front import loading
 from builder.card.result import BuildResult, why_nothing
 from builder.config.sections import Config
 from builder.dataset.meta import SampleMeta
@@ -59,9 +55,8 @@ from builder.report.advice import judge
 from builder.report.html import Html
 from builder.report.report import report_html, sample_body
 from builder.report.samples import Picked
-from builder.sample import Sample
 from builder.text import map_strings
-from builder.verify.as_loaded import as_loaded, culprits, import_loader
+from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.summary import LineReport
 
 # -- finds the samples that `datasets` does not give back, so that a build can leave them out ------
@@ -89,19 +84,6 @@ def _ids_of(path: Path) -> Iterator[tuple[int, str]]:
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             yield number, SampleMeta.read(as_dict(loads(line))).id
-
-
-def _can_load(scratch: Path, target: Target) -> bool:
-    """Returns whether the loader works at all: whether it gives back one plain sample."""
-    sample = Sample((("user", "a"), ("assistant", "b")))
-    with tempfile.TemporaryDirectory(dir=scratch) as name:
-        folder = Path(name)
-        (folder / "data").mkdir()
-        path = "data/train-00000-of-00001.jsonl"
-        (folder / path).write_bytes(sample.line + b"\n")
-        card = yaml.safe_dump(loading({"train": [path]}, "", weighted=False))
-        (folder / "README.md").write_text(f"---\n{card}---\n", encoding="utf-8")
-        return not list(as_loaded(folder, target, scratch))
 
 
 # -- checks an output folder for the results of an earlier build -----------------------------------
@@ -209,28 +191,22 @@ def publish(
         style = start(partial(_style, config.verify.target))
         start(import_loader)  # while the samples are selected and written
 
-        def write(changed: Mapping[str, str], work: Path) -> BuildResult:
-            """Writes the other samples, and the part of the card that loaders need."""
+        changed: dict[str, str] = {}
+        for _ in range(_ROUNDS):
+            run.phase("write", None)
             built = finalize(
                 results,
                 weights,
                 unreadable,
                 config,
-                Writer(work),
+                Writer(run.work),
                 run.review,
                 changed,
                 style=target.style,
             )
-            if built.data_files:  # that part does not depend on the findings of audits
-                text = _card(built, run, style(), None)
-                (built.writer.folder / "README.md").write_bytes(text)
-            return built
-
-        changed: dict[str, str] = {}
-        for _ in range(_ROUNDS):
-            run.phase("write", None)
-            built = write(changed, run.work)
             folder = built.writer.folder
+            if built.data_files:  # the part that loaders need does not depend on audits
+                (folder / "README.md").write_bytes(_card(built, run, style(), None))
             built.reasons = [] if built.ledger.samples else why_nothing(built, config, folder)
             if not (built.ledger.samples or (built.ledger.found and not _has_dataset(run.out))):
                 return replace(built, is_in_place=False), False
@@ -255,7 +231,7 @@ def publish(
             page = report_html(str(folder), about, audited, target, render)
             # Nothing is written to the folder while the loader reads it.
             built.changed_by_loader = loaded() if loaded is not None else []
-            more = _changed(built, changed, write, run)
+            more = _changed_samples(folder, built.changed_by_loader)
             if not more:
                 break
             changed |= more
@@ -272,35 +248,6 @@ def _card(built: BuildResult, run: PublishContext, style: Style, audited: Audit 
     made = _about(built, run).without_folders()
     text = card(run.config, built, run.target, style=style, made=made, audit=audited)
     return text.encode("utf-8", "replace")
-
-
-def _changed(
-    built: BuildResult,
-    known: Mapping[str, str],
-    write: Callable[[Mapping[str, str], Path], BuildResult],
-    run: PublishContext,
-) -> dict[str, str]:
-    """Returns {id of a sample to leave out: what the loader does with it}; {} if none is to blame.
-
-    If the loader fails as a whole, parts of the dataset are loaded to find the samples.
-    """
-    if not built.changed_by_loader:
-        return {}
-    if changed := _changed_samples(built.writer.folder, built.changed_by_loader):
-        return changed
-    if not _can_load(run.work, run.target):
-        return {}
-    paths = sorted((built.writer.folder / "meta").glob("*.jsonl"))
-    ids = [sample_id for path in paths for _, sample_id in _ids_of(path)]
-
-    def loads_only(chosen: Sequence[str]) -> bool:
-        others = dict.fromkeys(set(ids) - set(chosen), "")
-        probe = write({**known, **others}, run.work / "probe")
-        reports = _loaded(probe.writer.folder, run.config.verify.target)
-        return all(report.line for report in reports)
-
-    message = built.changed_by_loader[0].findings[0].message
-    return dict.fromkeys(culprits(ids, loads_only), message)
 
 
 def _about(built: BuildResult, run: PublishContext) -> Manifest:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import date, time
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from builder.conversation import Json
 from builder.credentials import reason
@@ -91,52 +90,6 @@ def _around(was: str, now: str) -> str:
     return (
         f"{now[max(offset - 20, 0) : offset + 20]!r} of {was[max(offset - 20, 0) : offset + 20]!r}"
     )
-
-
-# -- finds the samples at which a loader fails as a whole, by loading parts of a dataset -----------
-
-_PROBES = 200
-"""Maximum number of loads in the search."""
-
-T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Search(Generic[T]):
-    loads: Callable[[Sequence[T]], bool]
-    left: int = _PROBES
-
-    def is_good(self, samples: Sequence[T]) -> bool:
-        self.left -= 1
-        return self.loads(samples)
-
-    def culprits(self, samples: Sequence[T]) -> list[T]:
-        """Returns samples without which the loader may not fail; it fails with all of them."""
-        if len(samples) == 1 or self.left <= 0:
-            return list(samples)
-        half = len(samples) // 2
-        first, second = samples[:half], samples[half:]
-        bad = [part for part in (first, second) if not self.is_good(part)]
-        if bad:
-            return [one for part in bad for one in self.culprits(part)]
-        good, failing = 0, len(second)  # only samples of both halves together make it fail
-        while failing - good > 1 and self.left > 0:
-            middle = (good + failing) // 2
-            if self.is_good([*first, *second[:middle]]):
-                good = middle
-            else:
-                failing = middle
-        return list(second[good:failing])
-
-
-def culprits(samples: Sequence[T], loads_them: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Returns the samples with which the loader fails, by loading parts of the dataset.
-
-    Samples are identified by ids or numbers; `loads_them` says whether the loader gives back a
-    dataset of only these. After `_PROBES` loads, returns all samples of the parts that could not be
-    narrowed further.
-    """
-    return _Search(loads_them).culprits(samples)
 
 
 _CODE = "as-loaded"
