@@ -169,12 +169,14 @@ def export_dataset(
     tokenizer: str | Path | None = None,
     chat_template: str | Path | None = None,
     fresh: bool = False,
+    max_tokens: int | None = None,
 ) -> Exported:
     """Writes the dataset in a form for trainers (docs/export.md), and loads every row again.
 
     `to` is a variant, or a trainer for the best variant that it reads.
     `tokenizer` None: that of the dataset, and its inference mode always; `chat_template` is the
-    file or the sha256 of another template. `fresh` replaces an earlier export in `out`. Raises
+    file or the sha256 of another template. `fresh` replaces an earlier export in `out`. Of samples
+    with more than `max_tokens`, windows are written. Raises
     UsageError if there is no such dataset, variant or tokenizer, or if the output folder is not
     empty.
     """
@@ -199,12 +201,16 @@ def export_dataset(
         if to == ATIF:
             return export_atif(path, Path(out), verifier, fresh=fresh)
         trainer = None if to in VARIANTS else TRAINERS[to]
+        if max_tokens is not None and verifier.target.missing:
+            raise UsageError(f"max_tokens: {verifier.target.missing}")
         variant = VARIANTS[to if trainer is None else trainer.best_variant(verifier.target)]
         if variant.name == "tokenized" and verifier.target.missing:
             raise UsageError(
                 f"export --to {to}: its rows hold ids of tokens, and {verifier.target.missing}"
             )
-        exported = export(path, variant, Path(out), verifier, trainer, fresh=fresh)
+        exported = export(
+            path, variant, Path(out), verifier, trainer, fresh=fresh, max_tokens=max_tokens
+        )
         if trainer is not None:  # the one that was asked for stands first
             exported.runs.sort(key=lambda run: run.title != trainer.title)
         return exported

@@ -17,11 +17,11 @@ from builder.normalize.units import (
     examples,
     plan_windows,
     shorten_responses,
+    turn_sizes,
     with_history,
 )
 from builder.problem import Problem
 from builder.qwen3.flat import flatten
-from builder.qwen3.render import render_sample
 from builder.qwen3.templates import Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -138,7 +138,7 @@ def _shorter(
     windows, left_out = plan_windows(
         turns,
         frozenset(answers[at] for at in whole.targets),
-        _sizes(proof.sample, len(turns), verifier.target),
+        turn_sizes(proof.sample, len(turns), verifier.target),
         limit,
         only_first=too_long == "cut",
     )
@@ -167,15 +167,6 @@ def _windowed(
         origins=tuple(whole.origins[at] for at in item.origins),
         changes=Counter(whole.changes) + Counter(item.changes) + Counter(added),
     )
-
-
-def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
-    """Returns the number of tokens of each of the `count` turns; the first includes the tools."""
-    begin = target.style.markers.begin  # an added token: no other token crosses its boundary
-    text = render_sample(sample, target.style).text
-    sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]
-    extra = len(sizes) - count  # a system turn that the template adds for the tools
-    return [sum(sizes[: extra + 1]), *sizes[extra + 1 :]]
 
 
 def _context_problem(contexts: Sequence[Context]) -> Problem | None:

@@ -28,9 +28,9 @@ def export(
         str,
         typer.Option(
             metavar="NAME",
-            help="A trainer, such as trl, for the best form that it reads; or a form: messages,"
-            " messages-str, tools-in-system, openai, prompt-completion, prompt-completion-text,"
-            " sharegpt, preference, tokenized or verl; atif, for viewing (docs/export.md).",
+            help="What you train with: trl, axolotl, llama-factory, ms-swift, verl, openrlhf,"
+            " unsloth or nemo; trl-grpo or verl-rl: prompts, rewards; atif: for viewing; or a form"
+            " of rows (docs/export.md).",
         ),
     ],
     out: Annotated[
@@ -38,6 +38,10 @@ def export(
     ],
     tokenizer: options.DatasetTokenizer = None,
     chat_template: options.ChatTemplate = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Divide longer samples into windows of N tokens."),
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
     ] = False,
@@ -48,12 +52,18 @@ def export(
     of_tokens = to == "tokenized"
     say_tokenizer(dataset, tokenizer, chat_template, output, of_tokens=of_tokens)
     exported = export_dataset(
-        dataset, to, out, tokenizer=tokenizer, chat_template=chat_template, fresh=fresh
+        dataset,
+        to,
+        out,
+        tokenizer=tokenizer,
+        chat_template=chat_template,
+        fresh=fresh,
+        max_tokens=max_tokens,
     )
     if output.as_json:
         print_json({**result(exported), "variant": exported.variant})
     elif not output.quiet:
-        _print(to, exported, out)
+        _print(to, exported, out, max_tokens)
     if lacking := _lacking(to, exported):
         warn(lacking)
     if exported.targets_advice:
@@ -90,11 +100,18 @@ def _why_empty(to: str, manifest: Manifest) -> str:
     return f"the dataset contains no preference pair (docs/preference.md){why}"
 
 
-def _print(to: str, exported: Exported, out: Path) -> None:
+def _print(to: str, exported: Exported, out: Path, max_tokens: int | None) -> None:
     rows, samples = counted(exported.rows, "row"), counted(exported.samples, "sample")
     print(f"{rows} of {samples} as {exported.variant} in {escaped(str(out))}")
     if exported.rows:
         print(f"  {exported.equal:,} of {exported.rows:,} verified again as a loader reads them")
+    if exported.windowed or exported.turns_too_long:
+        text = (
+            f"{counted(exported.windowed, 'sample')} divided into windows of {max_tokens:,} tokens"
+        )
+        if exported.turns_too_long:
+            text += f"; {counted(exported.turns_too_long, 'trained turn')} fit into none"
+        print_wrapped("  ", text, "    ")
     for code in sorted({*exported.left_out} - {TARGETS}):
         print_wrapped("  ", left_out_line(exported, code).replace("`", ""), "    ")
     for code, count in sorted(exported.pairs_left_out.items()):
@@ -106,16 +123,16 @@ def _print(to: str, exported: Exported, out: Path) -> None:
         if beyond:
             print(
                 f"  {beyond:,} of {counted(exported.written, 'sample')} are longer than"
-                f" {trainer.title}'s default length ({trainer.default_length:,}): configs/ sets one"
-                " that fits"
+                f" {trainer.title}'s default length ({trainer.default_length:,}): configs/ sets"
+                f" {exported.length_for(trainer):,}"
             )
     if exported.beyond_model:
         print_wrapped("  ", exported.beyond_model, "    ", WARNING)
     elif exported.longest > LONG:
         text = (
-            f"the longest sample has {exported.longest:,} tokens, and the configurations train it"
-            " whole: few machines have the memory. For shorter ones, build with"
-            f" `--set 'limits={{max_tokens: {LONG}, too_long: split}}'`"
+            f"{counted(exported.over[LONG], 'sample')} longer than {LONG:,} tokens, the longest"
+            f" {exported.longest:,}, and the configurations train them whole: few machines have the"
+            f" memory. `--max-tokens {LONG}` makes windows of them"
         )
         print_wrapped("  ", text, "    ", WARNING)
     asked = TRAINERS[to].title if to in TRAINERS else ""

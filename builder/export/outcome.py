@@ -19,11 +19,11 @@ from builder.trainers.table import (
     DEFAULT_LENGTHS,
     Facts,
     Targets,
+    Trainer,
     over_limits,
     training_split,
     wider,
 )
-from builder.verify.verifier import Verdict
 
 LOADER = "loader"
 """Code of samples that are not given back as written."""
@@ -69,6 +69,8 @@ class Exported:
     rows      rows written for them
     equal     rows that gave the verified text when they were loaded again
     left_out  {code: samples not exported}
+    windowed         samples longer than was asked for, of which windows were written
+    turns_too_long   trained turns that fit into no window
     shortened        samples that end before a turn that the trainers would train
     turns_left_out   the trained turns after those
     changed   {number of a sample, from 0: what the loader changes}, which are left out
@@ -97,6 +99,8 @@ class Exported:
     rows: int = 0
     equal: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    windowed: int = 0
+    turns_too_long: int = 0
     shortened: int = 0
     turns_left_out: int = 0
     changed: Mapping[int, str] = field(default_factory=dict)
@@ -138,14 +142,19 @@ class Exported:
             f" ({', '.join(sorted(self.policies))})"
         )
 
+    def length_for(self, trainer: Trainer) -> int:
+        """Returns the length that the trainer's configuration sets."""
+        facts = Facts(longest=self.longest, widest=self.longest_written)
+        return trainer.length(facts, self.variant)
+
     def leave_out(self, code: str, row: DatasetRow, message: str) -> None:
         """Counts a sample that is left out; the first of its code is shown."""
         self.left_out[code] += 1
         self.first_left_out.setdefault(code, f"{row.file}:{row.number}: {message}")
 
-    def count(self, item: ExportItem, verdict: Verdict, row: DatasetRow, style: Style) -> None:
+    def count(self, item: ExportItem, tokens: int, row: DatasetRow, style: Style) -> None:
         """Counts a sample that is exported."""
-        tokens, sample = verdict.tokens, item.sample
+        sample = item.sample
         self.written += 1
         self.shapes.update(
             bare=is_bare(sample),
@@ -159,7 +168,7 @@ class Exported:
             self.longer_than_default[name] += tokens > limit
         if not all(item.targets):
             self.with_context_turns += 1
-            unit = row.unit != CONVERSATION
+            unit = row.unit != CONVERSATION or self.windowed
             self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
         self.with_other_targets += not fits(item, "last")
         if item.targets[0]:  # it may end before its first turn of context
@@ -220,6 +229,8 @@ def result(exported: Exported) -> dict[str, Json]:
         "rows": exported.rows,
         "equal": exported.equal,
         "left_out": dict(sorted(exported.left_out.items())),
+        "windowed": exported.windowed,
+        "turns_too_long": exported.turns_too_long,
         "shortened": exported.shortened,
         "turns_left_out": exported.turns_left_out,
         "first_left_out": dict(sorted(exported.first_left_out.items())),

@@ -6,9 +6,11 @@ loaded row as the trainer does, gives the bytes that were proven.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -163,6 +165,7 @@ class ExportItem:
 
     targets  for each assistant turn, in order, whether it is trained
     prompt   the generation prompt of the inference mode that the spans are for
+    reward   that of the run, as its log states it
     pairs    its preference pairs, if the variant consists of pairs
     """
 
@@ -172,6 +175,7 @@ class ExportItem:
     spans: tuple[tuple[int, int], ...]
     targets: tuple[bool, ...]
     prompt: str
+    reward: float | None = None
     pairs: tuple[PreferencePair, ...] = ()
 
     def messages(self, sample: Sample) -> list[Row]:
@@ -200,6 +204,7 @@ class Variant:
     rows      yields the rows of a sample, each with the text that it must render to
     text      returns the text that a trainer renders from a loaded row
     of_pairs  whether a row is a preference pair and not a sample or one of its turns
+    distinct  whether a row that equals an earlier one is left out
     """
 
     name: str
@@ -209,11 +214,12 @@ class Variant:
     rows: Callable[[ExportItem, Target], Iterator[tuple[Row, str]]]
     text: Callable[[Row, Target], str]
     of_pairs: bool = False
+    distinct: bool = False
 
     @property
     def trainers(self) -> tuple[Trainer, ...]:
         """The trainers that read it."""
-        return tuple(item for item in TRAINERS.values() if self.name in item.variants)
+        return tuple(item for item in TRAINERS.values() if item.reads(self.name))
 
     def able_trainers(self, targets: Targets, target: Target) -> list[Trainer]:
         """Returns the trainers that can train just these turns of the target's text from it."""
@@ -457,6 +463,57 @@ def _preferences_text(row: Row, target: Target) -> str:
     )
 
 
+def reward_of(outcome: Mapping[str, Json] | None) -> float | None:
+    """Returns the reward of a run: a number in its log, or whether it succeeded; else None."""
+    for name in ("reward", "score", "resolved", "success"):
+        value = (outcome or {}).get(name)
+        if isinstance(value, dict) and len(value) == 1:
+            (value,) = value.values()
+        if isinstance(value, str | int | float):
+            with contextlib.suppress(ValueError, OverflowError):
+                if math.isfinite(number := float(value)):
+                    return number
+    return None
+
+
+def _prompts(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
+    """Yields prompts with definitions in the system turn: trainers render no column of tools.
+
+    A run with a reward gives its first question and the reward. Any other gives the prompt of each
+    trained turn and the logged answer as reference.
+    """
+    inside = _in_system(item.sample, target.style)
+    rows, plain = inside.rows, item.sample.rows
+    added = len(rows) - len(plain)
+    answers = [at for at, message in enumerate(rows) if message["role"] == "assistant"]
+    wanted = [at for at, trained in zip(answers, item.targets, strict=True) if trained]
+    for at in answers[:1] if item.reward is not None else wanted:
+        row = {
+            "prompt": rows[:at],
+            "answer": None if item.reward is not None else rows[at]["content"],
+            "logged_reward": item.reward,
+            "tools": dumps(list(item.sample.tools)) if item.sample.tools else None,
+        }
+        yield row, target.render(plain[: at - added], item.sample.tools)
+
+
+def _prompts_text(row: Row, target: Target) -> str:
+    return target.render(row["prompt"], None)
+
+
+def _verl_prompts(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
+    """Yields the same in the columns that verl's RLHFDataset and its reward functions read."""
+    for row, text in _prompts(item, target):
+        columns: Row = {
+            "data_source": "toolcall-builder",
+            "prompt": row["prompt"],
+            "ability": "tool_calling",
+            "reward_model": {"style": "rule", "ground_truth": row["answer"] or ""},
+            "extra_info": {"logged_reward": row["logged_reward"], "tools": row["tools"]},
+        }
+        yield columns, text
+
+
 _TURN_LIST: Json = [{"name": "from", "dtype": "string"}, {"name": "value", "dtype": "string"}]
 _IDS: tuple[Feature, ...] = tuple(
     {"name": name, "list": "int64"} for name in ("input_ids", "attention_mask", "labels")
@@ -547,6 +604,44 @@ VARIANTS: dict[str, Variant] = {
             _preferences,
             _preferences_text,
             of_pairs=True,
+        ),
+        Variant(
+            "trl-grpo",
+            "a row for each prompt, with the logged answer or the run's reward, for GRPOTrainer",
+            "jsonl",
+            (
+                messages_feature("prompt"),
+                {"name": "answer", **TEXT},
+                {"name": "logged_reward", "dtype": "float64"},
+                {"name": "tools", **TEXT},
+            ),
+            _prompts,
+            _prompts_text,
+            distinct=True,
+        ),
+        Variant(
+            "verl-rl",
+            "the same as Parquet in the columns of verl's RLHFDataset",
+            "parquet",
+            (
+                {"name": "data_source", **TEXT},
+                messages_feature("prompt"),
+                {"name": "ability", **TEXT},
+                {
+                    "name": "reward_model",
+                    "struct": [{"name": "style", **TEXT}, {"name": "ground_truth", **TEXT}],
+                },
+                {
+                    "name": "extra_info",
+                    "struct": [
+                        {"name": "logged_reward", "dtype": "float64"},
+                        {"name": "tools", **TEXT},
+                    ],
+                },
+            ),
+            _verl_prompts,
+            _prompts_text,
+            distinct=True,
         ),
         Variant(
             "verl",

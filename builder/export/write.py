@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import yaml
 
+from builder.codes import DUPLICATE
 from builder.credentials import reason
 from builder.dataset.rows import DatasetRow
 from builder.export.outcome import (
@@ -26,14 +27,22 @@ from builder.export.outcome import (
     fits,
     left_out_line,
 )
-from builder.export.variants import VARIANTS, BorderFault, ExportItem, PreferencePairs, Variant
+from builder.export.variants import (
+    VARIANTS,
+    BorderFault,
+    ExportItem,
+    PreferencePairs,
+    Variant,
+    reward_of,
+)
 from builder.finding import CheckFinding
 from builder.jsonio import dumps
+from builder.normalize.units import example, plan_windows, turn_sizes
 from builder.output.folder import folder_aside, put_in_place
 from builder.output.rows import TOOLS, ParquetFile, declarations
 from builder.parallel.host import quiet_datasets
 from builder.problem import UsageError
-from builder.qwen3.flat import to_dialogue
+from builder.qwen3.flat import flatten, to_dialogue
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -133,8 +142,11 @@ def export(
     trainer: Trainer | None = None,
     *,
     fresh: bool = False,
+    max_tokens: int | None = None,
 ) -> Exported:
     """Writes the variant of every sample that is proven; `fresh` replaces an earlier export.
+
+    Of a sample with more than `max_tokens`, windows are written.
 
     A sample is left out if a row of it does not give the proven text when it is loaded again.
     If the trainer (None: every trainer of the variant) cannot train just the targets of all
@@ -155,7 +167,7 @@ def export(
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
             exported = Exported(variant.name, changed=changed, targets_advice=unfit)
-            written = _write(dataset, variant, root, verifier, exported, only)
+            written = _write(dataset, variant, root, verifier, exported, only, max_tokens)
             if not exported.rows:
                 break
             able = variant.able_trainers(exported.targets, target)
@@ -250,36 +262,34 @@ def _write(
     verifier: Verifier,
     exported: Exported,
     only: Targets | None,
+    max_tokens: int | None,
 ) -> Written:
     """Writes the rows; with `only`, those of samples that have or can be given these targets."""
     written: Written = {}
     writers: dict[str, BinaryIO | ParquetFile] = {}
-    features = variant.declared(weighted=False, beside=verifier.target.style.beside)
+    style = verifier.target.style
+    features = variant.declared(weighted=False, beside=style.beside)
     pairs = PreferencePairs(verifier, exported.pairs_left_out)
-    for found, sample, verdict in proven_rows(dataset, verifier, exported):
-        loaded = sample if TOOLS in variant.features else Sample(sample.messages)
-        if variant.kind == "jsonl" and (fault := loader_fault(loaded)) is not None:
-            exported.leave_out(LOADER, found, fault)
-            continue
-        item = _item(sample, verdict, verifier)
-        if only and not fits(item, only):
-            short, verdict = _without_context(item, found, verifier, only)  # noqa: PLW2901 - its own
-            if verdict.findings:
-                exported.left_out[TARGETS] += 1
-                continue
-            shorter = _item(short, verdict, verifier)
-            exported.shortened += 1
-            exported.turns_left_out += sum(item.targets) - len(shorter.targets)
-            item = shorter
+    known: set[bytes] = set()
+    for found, item, tokens in _items(dataset, variant, verifier, exported, only, max_tokens):
         if variant.of_pairs:
-            item = replace(item, pairs=tuple(pairs.proven(found, sample)))
+            item = replace(item, pairs=tuple(pairs.proven(found, item.sample)))  # noqa: PLW2901
             if not item.pairs:
                 continue
         try:
-            rows = list(variant.rows(item, verifier.target))
+            rows = [
+                (dumps(row).encode("utf-8") + b"\n", text)
+                for row, text in variant.rows(item, verifier.target)
+            ]
         except BorderFault:
             exported.left_out["span_border"] += 1
             continue
+        if variant.distinct:
+            rows = [row for row in rows if row[0] not in known]
+            known.update(row for row, _ in rows)
+            if not rows:
+                exported.left_out[DUPLICATE] += 1
+                continue
         split = found.split
         if split not in writers:
             path = root / data_file(split, variant.kind)
@@ -290,14 +300,70 @@ def _write(
         if variant.of_pairs:
             exported.count_pairs(item.pairs)
         else:
-            exported.count(item, verdict, found, verifier.target.style)
-        for row, text in rows:
-            writers[split].write(dumps(row).encode("utf-8") + b"\n")
+            exported.count(item, tokens, found, style)
+        for line, text in rows:
+            writers[split].write(line)
             written[split].add(text, exported.samples - 1)
             exported.rows += 1
     for writer in writers.values():
         writer.close()
     return written
+
+
+def _items(
+    dataset: str,
+    variant: Variant,
+    verifier: Verifier,
+    exported: Exported,
+    only: Targets | None,
+    max_tokens: int | None,
+) -> Iterator[tuple[DatasetRow, ExportItem, int]]:
+    """Yields what is exported of each row, with its tokens; counts the rest."""
+    for row, sample, verdict in proven_rows(dataset, verifier, exported):
+        loaded = sample if TOOLS in variant.features else Sample(sample.messages)
+        if variant.kind == "jsonl" and (fault := loader_fault(loaded)) is not None:
+            exported.leave_out(LOADER, row, fault)
+            continue
+        whole = _item(sample, verdict, verifier, row)
+        parts = [(whole, verdict.tokens)]
+        if max_tokens is not None and verdict.tokens > max_tokens:
+            parts = list(_windows(whole, row, verifier, exported, max_tokens))
+        for item, tokens in parts:
+            if not only or fits(item, only):
+                yield row, item, tokens
+                continue
+            short, verdict = _without_context(item, row, verifier, only)  # noqa: PLW2901 - its own
+            if verdict.findings:
+                exported.left_out[TARGETS] += 1
+                continue
+            shorter = _item(short, verdict, verifier, row)
+            exported.shortened += 1
+            exported.turns_left_out += sum(item.targets) - len(shorter.targets)
+            yield row, shorter, verdict.tokens
+
+
+def _windows(
+    item: ExportItem, row: DatasetRow, verifier: Verifier, exported: Exported, max_tokens: int
+) -> Iterator[tuple[ExportItem, int]]:
+    """Yields windows of at most `max_tokens`, as a build makes them (`limits.too_long: split`)."""
+    style, turns = verifier.target.style, item.dialogue.turns
+    answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+    wanted = [at for at, trained in zip(answers, item.targets, strict=True) if trained]
+    sizes = turn_sizes(item.sample, len(turns), verifier.target)
+    windows, no_room = plan_windows(turns, wanted, sizes, max_tokens)
+    exported.windowed += bool(windows)
+    exported.turns_too_long += len(no_room)
+    if not windows:
+        exported.leave_out("turn_too_long", row, f"no turn fits into {max_tokens:,} tokens")
+    for window in windows:
+        made = example(item.dialogue, window.places, window.targets, style, weighted=True)
+        sample = flatten(made.dialogue, style)
+        late = row.late_system
+        verdict = verifier.check(sample, made.dialogue, made.targets, late_system=late)
+        if verdict.findings:
+            exported.leave_out(verdict.findings[0].code, row, verdict.findings[0].message)
+        else:
+            yield _item(sample, verdict, verifier, row), verdict.tokens
 
 
 def _without_context(
@@ -316,7 +382,7 @@ def _without_context(
     return sample, verifier.check(sample, late_system=row.late_system)
 
 
-def _item(sample: Sample, verdict: Verdict, verifier: Verifier) -> ExportItem:
+def _item(sample: Sample, verdict: Verdict, verifier: Verifier, row: DatasetRow) -> ExportItem:
     """Returns the item of a proven sample. Its targets are the turns that end where a span ends."""
     target = verifier.target
     ends = {end for _, end in verdict.spans}
@@ -328,6 +394,7 @@ def _item(sample: Sample, verdict: Verdict, verifier: Verifier) -> ExportItem:
         verdict.spans,
         tuple(end in ends for _, end in answers),
         target.generation_prompts[verifier.options.mode],
+        reward_of(row.meta.outcome),
     )
 
 
@@ -371,7 +438,7 @@ def _companions(
             item.title,
             item.run(variant.name)[0],
             difference_of(item, variant.name, facts),
-            exact_variant(item, facts),
+            None if variant.distinct else exact_variant(item, facts),
             item.drops(facts),
         )
         for item in trainers

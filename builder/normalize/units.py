@@ -17,9 +17,11 @@ from itertools import accumulate, count, pairwise
 from operator import is_not
 
 from builder.qwen3.flat import sent_back
+from builder.qwen3.render import render_sample
 from builder.qwen3.templates import SPECIFIED, Style, Thoughts
+from builder.qwen3.tokenizer import Target
 from builder.qwen3.tokens import TokenSequence
-from builder.sample import Dialogue, Turn
+from builder.sample import Dialogue, Sample, Turn
 
 UNITS = ("conversation", "query", "turn")
 
@@ -215,6 +217,15 @@ def plan_windows(
         if only_first:
             return windows, [*no_room, *(begins[step] for step in wanted)]
     return windows, no_room
+
+
+def turn_sizes(sample: Sample, count: int, target: Target) -> list[int]:
+    """Returns the number of tokens of each of the `count` turns; the first includes the tools."""
+    begin = target.style.markers.begin  # an added token: no other token crosses its boundary
+    text = render_sample(sample, target.style).text
+    sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]
+    extra = len(sizes) - count  # a system turn that the template adds for the tools
+    return [sum(sizes[: extra + 1]), *sizes[extra + 1 :]]
 
 
 def shorten_responses(

@@ -86,8 +86,8 @@ class Facts:
         verb = "is" if over == 1 else "are"
         return (
             f"{over:,} of {counted(self.samples, 'sample')} {verb} longer than {self.model} reads"
-            f" ({limit:,} tokens{best}): build with"
-            f" `--set 'limits={{max_tokens: {advised}, too_long: split}}'`"
+            f" ({limit:,} tokens{best}): `builder export --max-tokens {advised}` makes windows of"
+            " them"
         )
 
     @property
@@ -124,8 +124,8 @@ def wider(tokens: int, turns: int) -> int:
 
 
 def over_limits(tokens: Iterable[int]) -> Counter[int]:
-    """Returns {limit of a model: samples that are longer} for samples of so many tokens."""
-    limits = sorted({*POSITIONS.values()})
+    """Returns {limit of a model, or LONG: samples that are longer} for samples of so many tokens."""
+    limits = sorted({*POSITIONS.values(), LONG})
     return Counter(limit for count in tokens for limit in limits if count > limit)
 
 
@@ -195,6 +195,7 @@ class Trainer:
     command         trains with its configuration, in the export's folder; "": the configuration is
                     a part of the user's own
     of_variant      {variant: (command, files)} of those with others
+    prompts         the export of prompts for reinforcement learning that it reads, or ""
     default_length  tokens after which it cuts or refuses a sample by default; None: no limit
     wider           variants of which it may write a longer text than the template (`wider`)
     own_text        whether it renders by rules of its own and not with the tokenizer's template
@@ -211,12 +212,17 @@ class Trainer:
     difference: _Difference
     command: str = ""
     of_variant: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    prompts: str = ""
     default_length: int | None = None
     wider: frozenset[str] = frozenset()
     own_text: bool = False
     needs_chatml: bool = False
     alternates: bool = False
     loss_templates: frozenset[str] | None = None
+
+    def reads(self, variant: str) -> bool:
+        """Returns whether it reads the variant."""
+        return variant in self.variants or variant == self.prompts
 
     def run(self, variant: str) -> tuple[str, tuple[str, ...]]:
         """Returns the command that trains on the variant, and the templates of its files."""
@@ -231,6 +237,8 @@ class Trainer:
 
     def can_train(self, variant: str, targets: Targets) -> bool:
         """Returns whether it can train just these targets when it reads the variant."""
+        if variant == self.prompts:
+            return True
         ability = self.variants.get(variant)
         return ability is not None and (targets == "every" or ability in (targets, "some"))
 
@@ -245,7 +253,7 @@ class Trainer:
             return f"{self.title} renders the rows without the template's options ({names})"
         if not target.style.is_specified and self.own_text:
             return f"{self.title} writes calls by rules of its own, not as {target.template_name}"
-        is_masked = variant not in ("prompt-completion", "preference")
+        is_masked = variant not in ("prompt-completion", "preference", self.prompts)
         if self.needs_chatml and target.style.markers != CHATML:
             return f"{self.title} finds turns by the markers of ChatML"
         is_known = self.loss_templates is None or target.template_name in self.loss_templates
@@ -379,7 +387,11 @@ TRAINERS: dict[str, Trainer] = {
             ("trl.yaml",),
             _trl,
             "trl sft --config configs/trl.yaml",
-            of_variant={"preference": ("trl dpo --config configs/trl.yaml", ("trl.yaml",))},
+            of_variant={
+                "preference": ("trl dpo --config configs/trl.yaml", ("trl.yaml",)),
+                "trl-grpo": ("python configs/trl_grpo.py", ("trl_grpo.py",)),
+            },
+            prompts="trl-grpo",
             default_length=1024,
             wider=frozenset({"messages", "messages-str", "tools-in-system", "openai"}),
             loss_templates=frozenset({"Qwen3.5", "Qwen3.5 without thoughts", "Qwen3.6", "Qwen3.8"}),
@@ -449,6 +461,8 @@ TRAINERS: dict[str, Trainer] = {
             ("verl.sh",),
             _verl,
             "sh configs/verl.sh",
+            of_variant={"verl-rl": ("sh configs/verl_grpo.sh", ("verl_grpo.sh", "verl_reward.py"))},
+            prompts="verl-rl",
             default_length=1024,
             wider=frozenset({"verl"}),
         ),
@@ -480,6 +494,8 @@ def data_file(split: str, kind: str) -> str:
 
 def difference_of(trainer: Trainer, variant: str, facts: Facts) -> str:
     """Returns how the trained tokens differ from `meta.spans`; "": they do not."""
+    if variant == trainer.prompts:
+        return "nothing of the log is trained: the model's own answers are, by their reward"
     if facts.missing:
         return (
             "lengths are estimates and no tokens were compared: the tokenizer at hand does not fit"
@@ -517,7 +533,7 @@ def configurations(
     The first line of each configuration states whether it trains exactly `meta.spans`, and if not,
     what differs; the next ones say how many samples are longer than the model reads.
     """
-    beyond = facts.beyond_model.replace("`", "").replace(": build", ":\n# build")
+    beyond = facts.beyond_model.replace("`", "").replace("): ", "):\n# ")
     train = training_split(splits)
     evaluated = [split for split in ("validation", "test") if split in splits and split != train]
     export = ExportFiles(
