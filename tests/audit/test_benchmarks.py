@@ -78,7 +78,7 @@ def test_a_public_push_asks_about_benchmarks_and_a_private_one_does_not(runs, tm
     assert "tau-bench (5)" in shut.message
     left, opened = gates.overrule([shut], ["evaluation_run"])
     assert left == []
-    assert [item.code for item in opened] == ["evaluation_run"]
+    assert [*opened] == ["evaluation_run"]
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_datasets_that_cannot_be_merged_are_refused_in_one_line(logs, capsys):
     (logs / "empty").mkdir()
     for datasets, message in (
         ((one, other), "normalize.unit: 'conversation', 'turn'"),
-        ((one, changed), "is not the file that the manifest lists"),
+        ((one, changed), "differs from the manifest"),
         ((one, one), "named twice"),
         ((one, logs / "empty"), "is not a folder made by build"),
         ((one, logs / "a" / "a.jsonl"), "is not a folder made by build"),
