@@ -71,7 +71,8 @@ def test_arriving_rows_equal_the_built_ones(hub, push, new, tmp_path):
         (there / path).parent.mkdir(parents=True, exist_ok=True)
         (there / path).write_bytes(hub.content(repo.tree()[path]))
     assert cli.main(["verify", str(there), "--quiet"]) == 0
-    assert listed_files(there, Manifest.load(there, str(there)))[1] == [], "the manifest on the Hub is complete"
+    manifest = Manifest.load(there, str(there))
+    assert listed_files(there, manifest)[1] == [], "the manifest on the Hub is complete"
 
 
 def test_only_changed_files_are_sent_again(hub, push, tmp_path):
