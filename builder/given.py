@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from builder.options import Preset, as_document
@@ -17,6 +18,7 @@ from builder.problem import UsageError
 if TYPE_CHECKING:
     from builder.capture.pairs import SentDefinitions
     from builder.config import Config
+    from builder.config.sections import Keys
     from builder.readers.mapping.spec import MappingSpec
 
 Row = Mapping[str, Any]
@@ -295,32 +297,29 @@ def given_options(kind: type[Options], options: Options | Mapping[str, Any] | No
 def given_config(
     config: Config | Mapping[str, Any] | str | Path | None,
     preset: Preset | None = None,
-    model: str | None = None,
+    keys: Keys = MappingProxyType({}),
     *,
     for_merge: bool = False,
 ) -> Config:
     """Returns a configuration from a value, the path of a YAML file, or a dict of its keys.
 
-    Paths in a dict are relative to the current folder; its keys override those of the preset.
-    `model` is `verify.model`.
-    `for_merge` refuses those that a merge does not use. Raises UsageError.
+    Paths in a dict are relative to the current folder; its keys override those of the preset, and
+    `keys` override them. `for_merge` refuses those that a merge does not use. Raises UsageError.
     """
     from builder.config import Config, load_config  # noqa: PLC0415 - heavy
-    from builder.config.load import over, read_over, refuse_unmerged  # noqa: PLC0415 - as above
+    from builder.config.load import read_over, refuse_unmerged, with_keys  # noqa: PLC0415 - as above
     from builder.config.sections import MERGED  # noqa: PLC0415 - as above
 
     if preset is not None and not isinstance(preset, str):
         raise UsageError(f"preset: must be a name, found {type(preset).__name__}")
-    if config is None and (preset is not None or model is not None):
-        return load_config(preset=preset, model=model)
+    if config is None:
+        return load_config(preset=preset, keys=keys, for_merge=for_merge)
     if preset is not None and isinstance(config, Config):
         raise UsageError("preset: goes with a config that is a path or a dict, not with a Config")
-    if isinstance(config, Config) and (faults := [*config.contradictions()]):
-        raise UsageError("\n".join(f"config: {fault}" for fault in faults))
-    if config is None or isinstance(config, Config):
-        chosen = config or Config()
-        if model is not None:
-            chosen = replace(chosen, verify=replace(chosen.verify, model=model))
+    if isinstance(config, Config):
+        chosen = config.with_keys(keys)
+        if faults := [*chosen.contradictions()]:
+            raise UsageError("\n".join(f"config: {fault}" for fault in faults))
         if for_merge:
             changed = (item.name for item in fields(Config) if item.name not in MERGED)
             default = Config()
@@ -328,11 +327,9 @@ def given_config(
             refuse_unmerged(names, "config")
         return chosen
     if isinstance(config, str | os.PathLike):
-        return load_config(_file(config, "config"), preset, model=model, for_merge=for_merge)
+        return load_config(_file(config, "config"), preset, keys=keys, for_merge=for_merge)
     if isinstance(config, Mapping):
-        document = as_document(config)
-        if model is not None:
-            document = over(document, {"verify": {"model": model}})
+        document = with_keys(as_document(config), keys)
         return read_over(preset, document, Path(), "config", for_merge=for_merge)
     raise UsageError(f"config: must be a Config, a path or a dict, found {type(config).__name__}")
 

@@ -35,6 +35,7 @@ from builder.given import (
     lines_of,
     scratch,
 )
+from builder.paths import UserPath
 from builder.problem import Problem, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -243,11 +244,9 @@ def build_dataset(
     place = local_path(os.fspath(out))
     remote = RemoteOutput(place) if is_url(place) else None
     reading = ReadingProgress(on_progress)
-    changed = _overridden(
-        given_config(config, preset, model),
-        None if tokenizer is None else os.fspath(tokenizer),
-        chat_template,
-    )
+    paths = {"verify.tokenizer": tokenizer, "verify.chat_template": chat_template}
+    keys = {key: UserPath(os.fspath(path)) for key, path in paths.items() if path is not None}
+    changed = given_config(config, preset, {"verify.model": model, **keys})
     with (
         given_inputs(inputs, changed, mapped=bool(format or mapping)) as named,
         scratch() as folder,
@@ -275,17 +274,6 @@ def build_dataset(
         )
     built.folder = place
     return built
-
-
-def _overridden(config: Config, tokenizer: str | None, chat_template: str | Path | None) -> Config:
-    """Returns the configuration with another tokenizer and template, where they are given."""
-    from builder.paths import UserPath
-
-    if tokenizer is not None:
-        config = config.with_tokenizer(UserPath(tokenizer))
-    if chat_template is not None:
-        config = config.with_chat_template(UserPath(os.fspath(chat_template)))
-    return config
 
 
 @contextlib.contextmanager

@@ -75,7 +75,9 @@ def audit(
     output: Output,
 ) -> int:
     """Analyse a dataset: its contents, what leaked into it, and what is wrong with it."""
-    configured = load_config(config, settings=settings or (), model=model).audit_options
+    configured = load_config(
+        config, settings=settings or (), keys={"verify.model": model}
+    ).audit_options
     chosen = replace(
         configured,
         contamination=_found(contamination or ()) or configured.contamination,

@@ -119,21 +119,21 @@ def build(
     output: Output,
 ) -> int:
     """Turn logs into a dataset: read, normalise, verify and write."""
-    decided = UserPath(review) if review is not None else None
+    paths = {
+        "verify.tokenizer": tokenizer,
+        "verify.chat_template": chat_template,
+        "select.review": review,
+    }
+    keys: dict[str, object] = {"verify.model": model, "normalize.allow_eval": allow_eval}
+    keys |= {key: UserPath(path) for key, path in paths.items() if path is not None}
     chosen = override(
-        load_config(config, preset, settings or (), model=model, review=decided),
+        load_config(config, preset, settings or (), keys=keys),
         inputs=inputs or (),
         format=format,
         mapping=str(mapping) if mapping is not None else None,
         tools=[UserPath(item) for item in tools or ()],
         system=[UserPath(item) for item in system or ()],
     )
-    if allow_eval:
-        chosen = chosen.with_evaluation()
-    if tokenizer is not None:
-        chosen = chosen.with_tokenizer(UserPath(tokenizer))
-    if chat_template is not None:
-        chosen = chosen.with_chat_template(UserPath(chat_template))
     if not chosen.inputs:
         return _list_stores(output)
     if not out:

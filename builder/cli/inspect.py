@@ -152,9 +152,8 @@ def inspect(
     output: Output,
 ) -> int:
     """Show the format of a file or folder, and one conversation as the model will see it."""
-    chosen = load_config(config, settings=settings or (), model=model)
-    if allow_eval:
-        chosen = chosen.with_evaluation()
+    keys = {"verify.model": model, "normalize.allow_eval": allow_eval}
+    chosen = load_config(config, settings=settings or (), keys=keys)
     if suggest_mapping:
         mapping, file = _suggested(file, chosen, output)
     inspected = inspect_log(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import yaml
 
-from builder.config.sections import MERGED, Config
+from builder.config.sections import MERGED, Config, Keys
 from builder.conversation import Json
 from builder.options import (
     REFUSED,
@@ -19,7 +20,7 @@ from builder.options import (
     keys_of,
     places_of_keys,
 )
-from builder.paths import UserPath, expand_home
+from builder.paths import expand_home
 from builder.problem import UsageError, nearest
 from builder.qwen3.models import model_named
 from builder.readers.mapping.spec import MappingSpec
@@ -31,24 +32,20 @@ def load_config(
     preset: Preset | None = None,
     settings: Sequence[str] = (),
     *,
-    model: str | None = None,
-    review: UserPath | None = None,
+    keys: Keys = MappingProxyType({}),
     for_merge: bool = False,
 ) -> Config:
     """Reads a YAML file, in which paths are relative to its folder. None: the defaults.
 
     The keys of the file override those of the preset, `settings`, each KEY=VALUE, those of the
-    file, `review` is `select.review`, and `model` is `verify.model`, from which others follow.
-    `for_merge` refuses the keys that a merge does not use. Raises UsageError with a line for each
-    unknown or duplicate key, wrong type or value, and contradiction.
+    file, and `keys`, such as {"verify.model": "Qwen3-8B"}, the settings. `for_merge` refuses the
+    keys that a merge does not use. Raises UsageError with a line for each unknown or duplicate key,
+    wrong type or value, and contradiction.
     """
     own: object = None
     for setting in settings:
         own = over(own, _set(setting))
-    if review is not None:
-        own = over(own, {"select": {"review": review}})
-    if model is not None:
-        own = over(own, {"verify": {"model": model}})
+    own = with_keys(own, keys)
     if path is None:
         name = "--set" if own else f"--preset {preset}"
         return read_over(preset, own, Path(), name, for_merge=for_merge)
@@ -66,9 +63,20 @@ def _set(setting: str) -> object:
     name = f"--set {setting!r}"
     if not (key and separator):
         raise UsageError(f"{name}: must be KEY=VALUE, such as normalize.unit=turn")
-    document = _parsed(value.encode(), name)
+    return _nested(key, _parsed(value.encode(), name))
+
+
+def _nested(key: str, value: object) -> object:
     for part in reversed(key.strip().split(".")):
-        document = {part: document}
+        value = {part: value}
+    return value
+
+
+def with_keys(document: object, keys: Keys) -> object:
+    """Returns a decoded document (None: none) with these keys."""
+    for key, value in keys.items():
+        if value not in (None, False):
+            document = over(document, _nested(key, value))
     return document
 
 

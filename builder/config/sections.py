@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 from builder.audit.failures import Pattern
 from builder.audit.options import AuditOptions
@@ -84,6 +84,9 @@ class AuditSection:
     options: AuditOptions = field(default_factory=AuditOptions, metadata=INLINE)
 
 
+Keys: TypeAlias = Mapping[str, object]
+"""{key of a section, such as `verify.model`: its value}; None and False leave it as it is."""
+
 MERGED = frozenset(("name", "split", "mix", "select", "output", "audit"))
 """The keys that `merge` uses; the others are those of the merged folders."""
 
@@ -119,17 +122,15 @@ class Config:
         """Returns the options for an audit of the dataset."""
         return replace(self.audit.options, mix=self.shares, tokenizer=self.verify.target)
 
-    def with_tokenizer(self, tokenizer: UserPath) -> Config:
-        """Returns a copy with another tokenizer to verify against."""
-        return replace(self, verify=replace(self.verify, tokenizer=tokenizer))
-
-    def with_chat_template(self, template: UserPath) -> Config:
-        """Returns a copy with another chat template to verify against."""
-        return replace(self, verify=replace(self.verify, chat_template=template))
-
-    def with_evaluation(self) -> Config:
-        """Returns a copy that accepts the data of benchmarks."""
-        return replace(self, normalize=replace(self.normalize, allow_eval=True))
+    def with_keys(self, keys: Keys) -> Config:
+        """Returns a copy with these keys of its sections."""
+        config = self
+        for key, value in keys.items():
+            section, name = key.split(".")
+            if value not in (None, False):
+                made = replace(getattr(config, section), **{name: value})
+                config = replace(config, **{section: made})
+        return config
 
     def resolved(self) -> dict[str, Json]:
         """Returns all keys and values for the manifest; paths are as the user wrote them."""
@@ -194,16 +195,10 @@ def override(
     UsageError if the file's other inputs have options that would apply to none of them.
     """
     chosen = _chosen(config.inputs, inputs) if inputs else config.inputs
-    if format is not None:
-        chosen = tuple(replace(item, format=format) for item in chosen)
-    if mapping is not None:
-        given = UserPath(mapping) if isinstance(mapping, str) else mapping
-        chosen = tuple(replace(item, mapping=given) for item in chosen)
-    if tools:
-        chosen = tuple(replace(item, tools=tuple(tools)) for item in chosen)
-    if system:
-        chosen = tuple(replace(item, system=tuple(system)) for item in chosen)
-    return replace(config, inputs=chosen)
+    named = UserPath(mapping) if isinstance(mapping, str) else mapping
+    options = {"format": format, "mapping": named, "tools": tuple(tools), "system": tuple(system)}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value}
+    return replace(config, inputs=tuple(replace(item, **given) for item in chosen))
 
 
 def _chosen(known: Sequence[InputSection], paths: Sequence[str]) -> tuple[InputSection, ...]:

@@ -44,13 +44,13 @@ def test_every_known_template_has_a_model():
 
 
 def test_mode_and_length_follow_and_are_overridden(tmp_path):
-    chosen = load_config(model="Qwen3-4B-Thinking-2507")
+    chosen = load_config(keys={"verify.model": "Qwen3-4B-Thinking-2507"})
     assert chosen.verify.options.mode == "thinking"
     assert (chosen.limits.max_tokens, chosen.limits.too_long) == (262_144, "split")
-    chosen = load_config(model="Qwen3-4B", settings=["limits.max_tokens=100"])
+    chosen = load_config(keys={"verify.model": "Qwen3-4B"}, settings=["limits.max_tokens=100"])
     assert chosen.limits.max_tokens == 100
     assert chosen.verify.options.mode == "non-thinking"
-    assert load_config(model="Qwen3-4B", preset="sft").limits.max_tokens != 40_960
+    assert load_config(keys={"verify.model": "Qwen3-4B"}, preset="sft").limits.max_tokens != 40_960
 
 
 def test_an_unknown_model_is_one_line_with_the_nearest(capsys, tmp_path):
