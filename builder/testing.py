@@ -162,10 +162,11 @@ def _retyped(records: list[bytes], pick: random.Random) -> tuple[str, bytes]:
         whole: Any = [loads(records[number])]
     except (JsonFault, IndexError):
         return _corrupted(b"\n".join(records), pick)
-    outer, at = whole, 0
+    outer, at, place = whole, 0, []
     while isinstance(inner := outer[at], dict | list) and inner and pick.random() < 0.8:
         outer, at = inner, pick.choice([*inner] if isinstance(inner, dict) else range(len(inner)))
-    text = f"record {number + 1}, {at!r}: {outer[at]!r} became {new!r}"
+        place.append(at)
+    text = f"record {number + 1}, {place}: {outer[at]!r} became {new!r}"
     outer[at] = new
     records[number] = dumps(whole[0]).encode("utf-8", "surrogatepass")
     return text, b"\n".join(records)
