@@ -13,7 +13,6 @@ import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,69 +22,12 @@ from typing import IO, Any
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import DataFile
-from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, is_parquet, plain_row, reader_of, unindexed_rows
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
 from builder.readers.toolkit.narrow import as_dicts, as_str
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
-
-# -- caches the converted rows of a file on disk ---------------------------------------------------
-
-
-class _Conversions:
-    """The rows of one file that were converted from another form, as JSON in a scratch file.
-
-    The index thread adds them in order while searches read them.
-    """
-
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        self._ends = array("Q")
-        self._stream: IO[bytes] | None = None
-        self._is_finished = False
-        self._changed = threading.Condition()
-
-    def add(self, converted: Json) -> None:
-        """Appends the next row of the file; None if it was not converted."""
-        line = b""
-        if converted is not None:
-            line = dumps(converted).encode("utf-8", "surrogatepass")
-            if self._stream is None:
-                self._stream = NamedTemporaryFile(  # noqa: SIM115 - closed by `finish`
-                    buffering=0, dir=self._scratch, delete=False
-                )
-            self._stream.write(line)
-        with self._changed:
-            self._ends.append((self._ends[-1] if self._ends else 0) + len(line))
-            self._changed.notify_all()
-
-    def finish(self) -> None:
-        """Marks the end: `lines` no longer waits for more."""
-        if self._stream is not None:
-            self._stream.close()
-        with self._changed:
-            self._is_finished = True
-            self._changed.notify_all()
-
-    def lines(self) -> Iterator[bytes | None]:
-        """Yields each row, None if it was not converted. Waits for rows until `finish`."""
-        row, start = 0, 0
-        with ExitStack() as opened:
-            stream: IO[bytes] | None = None
-            while True:
-                with self._changed:
-                    while row >= len(self._ends) and not self._is_finished:
-                        self._changed.wait()
-                    if row >= len(self._ends):
-                        return
-                    size = self._ends[row] - start
-                if size and stream is None and self._stream is not None:
-                    stream = opened.enter_context(Path(self._stream.name).open("rb"))
-                yield stream.read(size) if size and stream is not None else None
-                row, start = row + 1, start + size
-
 
 STEP = 16
 """The offset of every STEP-th row is recorded."""
@@ -232,8 +174,7 @@ class Address:
 class _DatasetFile:
     """A file of rows with its meta/, opened on first use.
 
-    reader     converts the rows of another format; None if none is needed
-    converted  the converted rows; the index adds them
+    `reader` converts the rows of another format; None if none is needed.
     """
 
     def __init__(self, file: DataFile, scratch: Path) -> None:
@@ -247,7 +188,6 @@ class _DatasetFile:
         self._opening = threading.Lock()
         self._opened: LineIndex | ParquetIndex | None = None
         self._are_lines = True
-        self.converted = _Conversions(scratch)
 
     @property
     def data(self) -> LineIndex | ParquetIndex:
@@ -355,16 +295,6 @@ class Rows:
         """Yields the rows of one file with their meta/ from an address on, if it exists."""
         if address.file < len(self.files) and self.files[address.file].data.reach(address.row):
             yield from self.files[address.file].rows(address.row)
-
-    def metas(self, needle: bytes) -> Iterator[tuple[Address, SampleMeta]]:
-        """Yields the lines of meta/ that contain some bytes, with the address of their row.
-
-        Other lines are not decoded: millions of them take a second.
-        """
-        for file, opened in enumerate(self.files):
-            for row, line in enumerate(opened.meta_lines(0)):
-                if needle in line:
-                    yield Address(file, row), SampleMeta.read(decoded(line))
 
 
 def as_stored(row: DatasetRow) -> Json:

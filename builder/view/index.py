@@ -6,24 +6,21 @@ import hashlib
 import re
 import sys
 import threading
-import time
-from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import urlencode
-
-import numpy as np
-from numpy.typing import NDArray
 
 from builder.audit.failures import ERROR, is_error
 from builder.codes import meaning, meaning_of_change
 from builder.conversation import LEVEL_MEANINGS, LEVELS, Json
 from builder.dataset.rejects import Reject
+from builder.dataset.review import Decision
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import (
     Address,
@@ -37,137 +34,12 @@ from builder.dataset.store import (
     messages,
 )
 from builder.jsonio import JsonFault, dumps, loads
+from builder.ledger import ranked
 from builder.qwen3.render import RESPONSE_CLOSE, RESPONSE_OPEN
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.sample import Sample
 from builder.text import number, shorten
-
-# Filters, counts and sorts many rows in milliseconds, using compact arrays.
-
-Mask = NDArray[np.bool_]
-_Numbers = NDArray[np.uint32]
-
-_STALE = 0.5
-"""Seconds for which a copy of growing columns is reused."""
-_MANY = 10_000
-"""Values of a facet above which only the most frequent ones are sorted."""
-
-
-@dataclass(frozen=True, slots=True)
-class _FacetColumn:
-    """The (row, value) pairs of a facet: row numbers, and indexes of values in `names`."""
-
-    rows: _Numbers
-    codes: _Numbers
-    names: Sequence[str]
-
-    def mask(self, count: int, value: str) -> Mask:
-        """Returns a mask of `count` rows with the value; if there are none, with it as a part."""
-        if value in self.names:
-            wanted = self.codes == self.names.index(value)
-        else:
-            part = value.casefold()
-            fitting = [at for at, name in enumerate(self.names) if part in name.casefold()]
-            wanted = np.isin(self.codes, np.array(fitting, dtype=np.uint32))
-        mask = np.zeros(count, dtype=np.bool_)
-        mask[self.rows[wanted]] = True
-        return mask
-
-    def ranks(
-        self, count: int, order: Sequence[str] | None, *, descending: bool
-    ) -> NDArray[np.int64]:
-        """Returns the rank of each of `count` rows by its first value; rows without one come last.
-
-        `order` contains the values in their own order, if they have one.
-        """
-        places = {name: at for at, name in enumerate(order or ())}
-        named = sorted(
-            range(len(self.names)),
-            key=lambda at: (places.get(self.names[at], len(places)), self.names[at].casefold()),
-            reverse=descending,
-        )
-        rank = np.empty(len(named), dtype=np.int64)
-        rank[named] = np.arange(len(named))
-        ranks = np.full(count, len(named), dtype=np.int64)
-        ranks[self.rows[::-1]] = rank[self.codes[::-1]]  # the first value of a row is set last
-        return ranks
-
-    def top(self, mask: Mask, most: int) -> tuple[list[tuple[str, int]], int]:
-        """Returns the (value, count) of the `most` frequent values, and the number of values."""
-        counts = np.bincount(self.codes[mask[self.rows]], minlength=len(self.names))
-        there = np.flatnonzero(counts)
-        chosen = there
-        if len(there) > _MANY:
-            chosen = there[np.argpartition(-counts[there], most)[:most]]
-        pairs = [(self.names[at], int(counts[at])) for at in chosen.tolist()]
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:most], len(there)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnView:
-    """The columns of the first `count` rows; `is_complete` if there are no others."""
-
-    count: int
-    is_complete: bool
-    facets: Mapping[str, _FacetColumn]
-    numbers: Mapping[str, NDArray[np.uint64]]
-
-
-class Columns:
-    """Columns that one thread fills while others read copies."""
-
-    def __init__(self, facets: Iterable[str], numbers: Iterable[str]) -> None:
-        self._lock = threading.Lock()
-        self._rows = {name: array("I") for name in facets}
-        self._codes = {name: array("I") for name in self._rows}
-        self._names: dict[str, dict[str, int]] = {name: {} for name in self._rows}
-        self._numbers = {name: array("Q") for name in numbers}
-        self._count = 0
-        self._is_complete = False
-        self._view: tuple[float, ColumnView] | None = None
-
-    def add(self, values: Mapping[str, Iterable[str]], numbers: Mapping[str, int]) -> None:
-        """Appends a row. A missing facet has no value; numbers are from 0 to 2^64 - 1."""
-        with self._lock:
-            for name, own in values.items():
-                names = self._names[name]
-                for value in own:
-                    self._rows[name].append(self._count)
-                    self._codes[name].append(names.setdefault(value, len(names)))
-            for name, column in self._numbers.items():
-                column.append(numbers.get(name, 0))
-            self._count += 1
-
-    def complete(self) -> None:
-        """Marks the columns as complete."""
-        with self._lock:
-            self._is_complete = True
-            self._view = None
-
-    def view(self) -> ColumnView:
-        """Returns the columns filled so far, at most half a second old."""
-        with self._lock:
-            now = time.monotonic()
-            if self._view is None or (not self._is_complete and now - self._view[0] > _STALE):
-                self._view = (now, self._copied())
-            return self._view[1]
-
-    def _copied(self) -> ColumnView:
-        def column(values: array[int], kind: type[np.unsignedinteger]) -> NDArray:  # type: ignore[type-arg]  # of `kind`
-            shared = np.frombuffer(values, dtype=kind) if len(values) else np.zeros(0, dtype=kind)
-            return shared if self._is_complete else shared.copy()  # an exported array cannot grow
-
-        facets = {
-            name: _FacetColumn(
-                column(self._rows[name], np.uint32),
-                column(self._codes[name], np.uint32),
-                list(self._names[name]),
-            )
-            for name in self._rows
-        }
-        numbers = {name: column(values, np.uint64) for name, values in self._numbers.items()}
-        return ColumnView(self._count, self._is_complete, facets, numbers)
-
+from builder.view.review_file import states
 
 # -- represents the query of a list (text, values of facets, order), which is part of its URL ------
 
@@ -261,8 +133,7 @@ class _TextScan:
         self._has_quotes = '"' in text
         self._rows = rows
         self._texts = texts
-        self._found = array("I")
-        self._lock = threading.Lock()
+        self.found: list[int] = []
         self._is_stopped = False
         self.searched = 0
         self._done = threading.Event()
@@ -276,22 +147,13 @@ class _TextScan:
         """Stops the search."""
         self._is_stopped = True
 
-    def mask(self, count: int) -> Mask:
-        """Returns a mask of the first `count` rows: true for those found to contain the text."""
-        with self._lock:
-            numbers = np.array(self._found, dtype=np.uint32)
-        mask = np.zeros(count, dtype=np.bool_)
-        mask[numbers[numbers < count]] = True
-        return mask
-
     def _run(self) -> None:
         try:
             for number, row in enumerate(self._rows):
                 if self._is_stopped:
                     return
                 if self._matches(row):
-                    with self._lock:
-                        self._found.append(number)
+                    self.found.append(number)
                 self.searched = number + 1
         finally:
             self._done.set()
@@ -351,7 +213,7 @@ FACETS = {
 }
 """{facet: title}; "review" is not indexed, because reviews change."""
 
-_NUMBERS = ("length", "turns", "calls", "errors", "id")
+_NUMBERS = ("length", "turns", "calls", "errors")
 
 _SORTED = {
     "length": ("longest first", "shortest first"),
@@ -401,7 +263,6 @@ _MEANINGS = {
 
 _MAX_VALUE = 160
 _MAX_VALUES = 200
-_MAX_NUMBER = 1 << 62
 
 
 def sample_values(row: DatasetRow, counts: _RowCounts) -> dict[str, list[str]]:
@@ -443,14 +304,12 @@ def sample_numbers(row: DatasetRow, counts: _RowCounts) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
     answers = (message.get("role") == "assistant" for message in messages(content(row)))
-    numbers = {
+    return {
         "length": meta.tokens or characters(row),
         "turns": meta.assistant_turns or sum(answers),
         "calls": meta.calls or len(counts.calls),
         "errors": counts.errors,
     }
-    bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in numbers.items()}
-    return {**bounded, "id": id_digest(sample_id(row))}
 
 
 def sample_id(row: DatasetRow) -> str:
@@ -460,12 +319,6 @@ def sample_id(row: DatasetRow) -> str:
     if isinstance(row.sample, Sample):
         return row.sample.id
     return hashlib.sha256(dumps(as_stored(row)).encode("utf-8", "replace")).hexdigest()
-
-
-def id_digest(sample: str) -> int:
-    """Returns a 64-bit hash of an id, by which the index finds it."""
-    data = sample.encode("utf-8", "replace")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
 
 
 def _texts(value: str | None) -> list[str]:
@@ -538,99 +391,98 @@ def _responses(written: str) -> list[str]:
 
 REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}
 
-_AHEAD = 4096
-"""Rows whose offsets are recorded before they are decoded, so that the disk is read only once."""
-_RESULTS = 6
-"""Cached results."""
 _SCANS = 3
 """Cached searches."""
 _PATIENCE = 1.5
 """Seconds that a request waits for a search before it returns the matches so far."""
 
 
+@dataclass(frozen=True, slots=True)
+class IndexedRow:
+    """What the index knows of a row: {facet: values}, {name: number} and its id."""
+
+    values: Mapping[str, Sequence[str]]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    id: str = ""
+
+
 @dataclass(frozen=True)
 class Result:
     """The rows that match a query.
 
-    numbers   the row numbers, in the order that the query requests
-    view      the columns that were searched
-    masks     {facet: mask of the rows that have the chosen value}; the key of the text is ""
-    searched  the share of the rows that was searched, from 0 to 1
+    numbers     the row numbers, in the order that the query requests
+    rows        those that were searched
+    is_indexed  whether there are no other rows
+    searched    the share of the rows in which the text was searched, from 0 to 1
+    fitting     {facet: numbers of the rows with the chosen value}; the key of the text is ""
+    values      returns the values of a facet of a row
     """
 
-    numbers: _Numbers
-    view: ColumnView
-    masks: Mapping[str, Mask]
+    numbers: Sequence[int]
+    rows: Sequence[IndexedRow]
+    is_indexed: bool
     searched: float
+    fitting: Mapping[str, Collection[int]]
+    values: Callable[[IndexedRow, str], Sequence[str]]
 
     @property
     def is_complete(self) -> bool:
         """Returns whether all rows of the dataset were searched."""
-        return self.view.is_complete and self.searched >= 1
+        return self.is_indexed and self.searched >= 1
 
     def top(self, facet: str, most: int) -> tuple[list[tuple[str, int]], int]:
         """Returns the most frequent values of a facet with their counts, and the number of values.
 
         A count is the number of results that choosing the value would give.
         """
-        return self.view.facets[facet].top(self.mask(without=facet), most)
-
-    def mask(self, without: str | None = None) -> Mask:
-        """Returns a mask of the rows that match all conditions but that of one facet."""
-        matching = np.ones(self.view.count, dtype=np.bool_)
-        for name, mask in self.masks.items():
-            if name != without:
-                matching &= mask
-        return matching
+        chosen: Iterable[int] = self.numbers
+        if facet in self.fitting:
+            others = [found for name, found in self.fitting.items() if name != facet]
+            chosen = (at for at in range(len(self.rows)) if all(at in found for found in others))
+        values = (self.values(self.rows[at], facet) for at in chosen)
+        counts = Counter(chain.from_iterable(values))
+        return [*ranked(counts)[:most]], len(counts)
 
     def place(self, number: int) -> int | None:
         """Returns the position of a row in the result, or None."""
-        positions = np.flatnonzero(self.numbers == number)
-        return int(positions[0]) if len(positions) else None
+        return self.numbers.index(number) if number in self.numbers else None
 
     def at(self, place: int) -> int | None:
         """Returns the number of the row at a position, or None."""
-        return int(self.numbers[place]) if 0 <= place < len(self.numbers) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _IndexedRows:
-    """How an index reads its rows.
-
-    fill   fills the columns until the callback returns true
-    scan   yields all rows for a search
-    texts  yields the texts of a row that are searched
-    sorts  the orders: the name of a number or a facet, descending after a minus
-    order  {facet: its values in their own order}
-    """
-
-    fill: Callable[[Columns, Callable[[], bool]], None]
-    scan: Callable[[], Iterator[Row]]
-    texts: _RowTexts
-    sorts: Collection[str]
-    orders: Mapping[str, Sequence[str]]
+        return self.numbers[place] if 0 <= place < len(self.numbers) else None
 
 
 class _Index:
-    """The columns of all rows, and queries on them; caches the last results and searches."""
+    """What is known of all rows, and queries on it; caches the last searches."""
 
-    def __init__(self, columns: Columns, origin: _IndexedRows) -> None:
-        self._columns = columns
-        self._origin = origin
-        self._lock = threading.Lock()
-        self._results: OrderedDict[tuple[Query, int, object], Result] = OrderedDict()
+    texts: _RowTexts
+    orders: Mapping[str, Sequence[str]] = {}
+
+    def __init__(self) -> None:
+        self.rows: list[IndexedRow] = []
         self._scans: OrderedDict[str, _TextScan] = OrderedDict()
+        self._lock = threading.Lock()
         self._is_closed = False
         self._done = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
+    def _read(self) -> Iterator[IndexedRow]:
+        """Yields all rows."""
+        raise NotImplementedError
+
+    def _stored(self) -> Iterator[Row]:
+        """Yields all rows for a search."""
+        raise NotImplementedError
+
     def _run(self) -> None:
         try:
-            self._origin.fill(self._columns, lambda: self._is_closed)
+            for row in self._read():
+                if self._is_closed:
+                    return
+                self.rows.append(row)
         except Exception as error:  # the pages stay usable with the rows indexed so far
             print(f"builder: view: index: {type(error).__name__}: {error}", file=sys.stderr)
         finally:
-            self._columns.complete()
             self._done.set()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -644,91 +496,100 @@ class _Index:
             scan.stop()
         self._done.wait(5)
 
-    @property
-    def view(self) -> ColumnView:
-        """Returns the columns of the rows indexed so far."""
-        return self._columns.view()
-
     def result(
-        self, query: Query, extra: Callable[[ColumnView, str, str], Mask | None], version: object
+        self, query: Query, decisions: Mapping[str, Decision] = MappingProxyType({})
     ) -> Result:
-        """Returns the rows that match.
+        """Returns the rows that match; `decisions` are those of the review."""
+        is_indexed = self._done.is_set()
+        rows = self.rows[:]
 
-        `extra(view, facet, value)` returns the mask of a facet that is not indexed, or None for an
-        indexed one. `version` must change when its masks do.
-        """
-        view = self.view
-        scan = self._scan(query.text) if query.text else None
-        is_searched = scan is None or scan.wait(_PATIENCE)
-        key = (query, view.count, version)
-        with self._lock:
-            if key in self._results and view.is_complete:
-                self._results.move_to_end(key)
-                return self._results[key]
-        masks: dict[str, Mask] = {}
-        for facet, value in query.chosen:
-            own = extra(view, facet, value)
-            masks[facet] = own if own is not None else view.facets[facet].mask(view.count, value)
+        def values(row: IndexedRow, facet: str) -> Sequence[str]:
+            if facet == "review":
+                return states(decisions.get(row.id))
+            return row.values.get(facet, ())
+
+        fitting = {
+            facet: _with_value([values(row, facet) for row in rows], value)
+            for facet, value in query.chosen
+        }
         searched = 1.0
-        if scan is not None:
-            masks[""] = scan.mask(view.count)
-            searched = 1.0 if is_searched else min(scan.searched / max(view.count, 1), 0.99)
-        result = Result(np.zeros(0, dtype=np.uint32), view, masks, searched)
-        numbers = np.flatnonzero(result.mask()).astype(np.uint32)
-        result = Result(self._sorted(numbers, view, query.sort), view, masks, searched)
-        if result.is_complete:
-            with self._lock:
-                self._results[key] = result
-                if len(self._results) > _RESULTS:
-                    self._results.popitem(last=False)
-        return result
+        if query.text:
+            scan = self._scan(query.text)
+            is_searched = scan.wait(_PATIENCE)
+            searched = 1.0 if is_searched else min(scan.searched / max(len(rows), 1), 0.99)
+            fitting[""] = {at for at in scan.found[:] if at < len(rows)}
+        numbers = [at for at in range(len(rows)) if all(at in found for found in fitting.values())]
+        numbers = self._sorted(numbers, rows, query.sort)
+        return Result(numbers, rows, is_indexed, searched, fitting, values)
 
-    def _sorted(self, numbers: _Numbers, view: ColumnView, sort: str) -> _Numbers:
-        if not sort or sort not in self._origin.sorts:
-            return numbers
+    def _sorted(self, numbers: list[int], rows: Sequence[IndexedRow], sort: str) -> list[int]:
+        """Returns the rows in an order; those without a value of its facet come last."""
         name, is_descending = sort.removeprefix("-"), sort.startswith("-")
-        if name in view.numbers:
-            keys = view.numbers[name][numbers].astype(np.int64)
-            keys = -keys if is_descending else keys
-        else:
-            order = self._origin.orders.get(name)
-            keys = view.facets[name].ranks(view.count, order, descending=is_descending)[numbers]
-        return numbers[np.argsort(keys, kind="stable")]
+        if name in _NUMBERS:
+            return sorted(numbers, key=lambda at: rows[at].numbers[name], reverse=is_descending)
+        if not sort:
+            return numbers
+        places = {value: at for at, value in enumerate(self.orders.get(name, ()))}
+
+        def key(at: int) -> tuple[int, str]:
+            first = rows[at].values[name][0]
+            return places.get(first, len(places)), first.casefold()
+
+        has = [at for at in numbers if rows[at].values.get(name)]
+        others = [at for at in numbers if not rows[at].values.get(name)]
+        return [*sorted(has, key=key, reverse=is_descending), *others]
 
     def _scan(self, text: str) -> _TextScan:
         with self._lock:
-            known = self._scans.pop(text, None)
-            if known is None:
-                known = _TextScan(text, self._origin.scan(), self._origin.texts)
+            known = self._scans.pop(text, None) or _TextScan(text, self._stored(), self.texts)
             self._scans[text] = known
             if len(self._scans) > _SCANS:
                 self._scans.popitem(last=False)[1].stop()
             return known
 
 
+def _with_value(values: Sequence[Sequence[str]], value: str) -> set[int]:
+    """Returns the numbers of the rows with the value; if there are none, with it as a part."""
+    part = value.casefold()
+    return {at for at, own in enumerate(values) if value in own} or {
+        at for at, own in enumerate(values) if any(part in name.casefold() for name in own)
+    }
+
+
 class SampleIndex(_Index):
     """The index of the samples."""
 
+    texts = staticmethod(sample_texts)
+    orders = ORDERS
+
     def __init__(self, rows: Rows) -> None:
-        columns = Columns([name for name in FACETS if name != "review"], _NUMBERS)
-        origin = _IndexedRows(
-            partial(_index_samples, rows),
-            partial(_scan_samples, rows),
-            sample_texts,
-            SORTS,
-            ORDERS,
-        )
-        super().__init__(columns, origin)
+        self._files = rows
+        super().__init__()
+
+    def _read(self) -> Iterator[IndexedRow]:
+        for at, opened in enumerate(self._files.files):
+            for row in self._files.rows(Address(at, 0)):
+                counts = row_counts(row)
+                values, numbers = sample_values(row, counts), sample_numbers(row, counts)
+                yield IndexedRow(values, numbers, sample_id(row))
+            opened.counted.reach(sys.maxsize)  # so that the numbers of later rows are known
+
+    def _stored(self) -> Iterator[Row]:
+        for at, opened in enumerate(self._files.files):
+            if opened.file.foreign:
+                yield from map(content, self._files.rows(Address(at, 0)))
+            else:
+                yield from _stored(opened.data)
 
 
 class RejectIndex(_Index):
     """The index of rejects.jsonl."""
 
+    texts = staticmethod(_reject_texts)
+
     def __init__(self, path: Path) -> None:
         self.lines = LineIndex(path)
-        columns = Columns(REJECT_FACETS, ())
-        origin = _IndexedRows(self._fill, lambda: _stored(self.lines), _reject_texts, (), {})
-        super().__init__(columns, origin)
+        super().__init__()
 
     def line(self, number: int) -> dict[str, Json] | None:
         """Returns a line by its number from 0, or None."""
@@ -736,41 +597,14 @@ class RejectIndex(_Index):
             return None
         return as_dict(decoded(next(self.lines.lines(number))[1]))
 
-    def _fill(self, columns: Columns, is_closed: Callable[[], bool]) -> None:
-        for _, line in self.lines.lines(0) if self.lines.reach(0) else ():
-            if is_closed():
-                return
+    def _read(self) -> Iterator[IndexedRow]:
+        for line in self._stored():
             reject = Reject.read(decoded(line))
             own = {name: _facet_value(getattr(reject, name) or "") for name in REJECT_FACETS}
-            columns.add({name: [text] for name, text in own.items() if text}, {})
+            yield IndexedRow({name: (text,) for name, text in own.items() if text})
 
-
-def _index_samples(rows: Rows, columns: Columns, is_closed: Callable[[], bool]) -> None:
-    try:
-        for at, opened in enumerate(rows.files):
-            for number, row in enumerate(rows.rows(Address(at, 0))):
-                if is_closed():
-                    return
-                if number % _AHEAD == 0:
-                    opened.data.reach(number + _AHEAD)
-                    if opened.meta is not None:
-                        opened.meta.reach(number + _AHEAD)
-                if opened.file.foreign:
-                    opened.converted.add(row.converted)
-                counts = row_counts(row)
-                columns.add(sample_values(row, counts), sample_numbers(row, counts))
-    finally:
-        for opened in rows.files:
-            opened.converted.finish()
-
-
-def _scan_samples(rows: Rows) -> Iterator[Row]:
-    for opened in rows.files:
-        if opened.file.foreign:
-            stored = zip(_stored(opened.data), opened.converted.lines(), strict=False)
-            yield from (row if line is None else line for row, line in stored)
-        else:
-            yield from _stored(opened.data)
+    def _stored(self) -> Iterator[bytes]:
+        return (line for _, line in self.lines.lines(0)) if self.lines.reach(0) else iter(())
 
 
 def _stored(data: LineIndex | ParquetIndex) -> Iterator[Row]:

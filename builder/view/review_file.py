@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 from filelock import FileLock
 
 from builder.dataset.files import REVIEW_SUFFIX
 from builder.dataset.review import ACCEPT, REJECT, Decision, read_review, review_lines
 from builder.output.folder import write_whole
 from builder.problem import UsageError
-from builder.view.index import ColumnView, Mask, id_digest
 
 MAX_NOTE = 4_000
 """Characters of a note."""
@@ -21,6 +19,14 @@ MAX_NOTE = 4_000
 ACCEPTED, REJECTED, _UNDECIDED, _NOTED = "accepted", "rejected", "undecided", "with a note"
 STATES = (ACCEPTED, REJECTED, _UNDECIDED, _NOTED)
 """The values of the facet "review"."""
+
+
+def states(decided: Decision | None) -> tuple[str, ...]:
+    """Returns the STATES of a sample with this decision."""
+    if decided is None:
+        return (_UNDECIDED,)
+    named = {ACCEPT: ACCEPTED, REJECT: REJECTED}.get(decided.decision, _UNDECIDED)
+    return (named, _NOTED) if decided.note else (named,)
 
 
 def review_path(dataset: Path) -> Path:
@@ -35,11 +41,9 @@ class ReviewFile:
     def __init__(self, path: Path) -> None:
         """Reads the file if there is one. Raises UsageError if it is not a review."""
         self.path = path
-        self.version = 0
         self._lock = threading.Lock()
         self._stamp: tuple[int, int] | None = None
         self._decisions: Mapping[str, Decision] = {}
-        self._masks: tuple[object, Mapping[str, Mask]] | None = None
         self.decisions  # noqa: B018 - a fault is reported before the server starts
 
     @property
@@ -57,7 +61,6 @@ class ReviewFile:
         if stamp != self._stamp:
             self._decisions = read_review(self.path).decisions if stamp is not None else {}
             self._stamp = stamp
-            self.version += 1
 
     def _status(self) -> tuple[int, int] | None:
         """Returns modification time and size of the file; None if there is no file."""
@@ -83,21 +86,3 @@ class ReviewFile:
             write_whole(self.path, review_lines(decisions))
             self._stamp = self._status()
             self._decisions = decisions
-            self.version += 1
-
-    def masks(self, view: ColumnView) -> Mapping[str, Mask]:
-        """Returns {state: mask of the rows in it} for each of STATES."""
-        decisions = self.decisions
-        key = (self.version, view.count)
-        if self._masks is None or self._masks[0] != key:
-            ids = view.numbers["id"]
-
-            def rows(chosen: Iterator[str]) -> Mask:
-                return np.isin(ids, np.array([id_digest(name) for name in chosen], dtype=np.uint64))
-
-            accepted = rows(name for name, item in decisions.items() if item.decision == ACCEPT)
-            rejected = rows(name for name, item in decisions.items() if item.decision == REJECT)
-            noted = rows(name for name, item in decisions.items() if item.note)
-            masks = (accepted, rejected, ~(accepted | rejected), noted)
-            self._masks = (key, dict(zip(STATES, masks, strict=True)))
-        return self._masks[1]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-
-import numpy as np
 
 from builder.audit.counts import Counts, count_dataset
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
@@ -39,19 +38,13 @@ from builder.view.index import (
     ORDERS,
     REJECT_FACETS,
     SORTS,
-    ColumnView,
-    Mask,
     Query,
     RejectIndex,
     Result,
     SampleIndex,
     facet_meaning,
-    id_digest,
-    row_counts,
     sample_id,
-    sample_numbers,
     sample_texts,
-    sample_values,
     whole_number,
 )
 from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile
@@ -98,7 +91,7 @@ class _ListPage:
     def page(self, params: Mapping[str, str]) -> tuple[int, list[int]]:
         """Returns the number of the requested page, from 0, and the numbers of its rows."""
         at = min(whole_number(params.get("page", "")), self.pages - 1)
-        return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
+        return at, [*self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS]]
 
     def html(
         self,
@@ -141,7 +134,7 @@ class _ListPage:
 
     @property
     def _status(self) -> str:
-        count, known = len(self.result.numbers), self.result.view.count
+        count, known = len(self.result.numbers), len(self.result.rows)
         words = f"{number(count)} of {number(known)} {self.what}"
         if self.query.text:
             verb = "contains" if count == 1 else "contain"
@@ -152,8 +145,8 @@ class _ListPage:
     def _pending(self) -> str:
         """Returns what is not indexed or searched yet, or ""."""
         result, pending = self.result, []
-        if not result.view.is_complete:
-            pending.append(f"{number(result.view.count)} {self.what} are indexed so far")
+        if not result.is_indexed:
+            pending.append(f"{number(len(result.rows))} {self.what} are indexed so far")
         if result.searched < 1:
             pending.append(f"{result.searched:.0%} are searched")
         return " and ".join(pending)
@@ -352,7 +345,7 @@ _ABOUT = (
 def _reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     """Returns the reasons with their counts, or the matching rejects of one or of a search."""
     query = _reject_query(params)
-    result = _result(index, query)
+    result = index.result(query)
     code = query.value("code")
     is_grouped = not code and not query.text
     facets = {name: title for name, title in REJECT_FACETS.items()
@@ -392,7 +385,7 @@ def _reject_page(
     else:
         record = raw_html(raw_records(logs, reject.source, reject.record))
     links = _step_links(
-        _result(index, query), line_number, query, "rejects",
+        index.result(query), line_number, query, "rejects",
         lambda other: query.url("reject", line=other),
     )  # fmt: skip
     steps = macro("viewer", "steps", where="", links=links, label="Rejects of the result")
@@ -408,10 +401,6 @@ def _reject_page(
 
 def _reject_query(params: Mapping[str, str]) -> Query:
     return Query.read(params, REJECT_FACETS, ())
-
-
-def _result(index: RejectIndex, query: Query) -> Result:
-    return index.result(query, lambda *_: None, 0)
 
 
 def _meaning(facet: str, value: str) -> str:
@@ -587,30 +576,23 @@ class Viewer:
         """Returns a page of the list of matching samples."""
         query = _sample_query(params)
         result = self.result(query)
-
-        def top(facet: str, most: int) -> tuple[list[tuple[str, int]], int]:
-            if facet != "review":
-                return result.top(facet, most)
-            mask = result.mask(without=facet)
-            states = self.review.masks(result.view)
-            counts = [(state, int((states[state] & mask).sum())) for state in STATES]
-            there = [pair for pair in counts if pair[1]]
-            return there, len(there)
-
         orders = {**ORDERS, "review": STATES}
-        listed = _ListPage("", "samples", query, result, FACETS, orders, SORTS, top, facet_meaning)
+        listed = _ListPage("", "samples", query, result, FACETS, orders, SORTS, result.top,
+                           facet_meaning)  # fmt: skip
         page, numbers = listed.page(params)
         bulk = EMPTY
         if query and len(result.numbers) > 1 and result.is_complete:
             bulk = macro("viewer", "bulk", fields=query.fields, count=len(result.numbers))
         jump = macro("viewer", "jump")
-        table = self._table(numbers, query, result.view) if numbers else EMPTY
+        table = self._table(numbers, query, result) if numbers else EMPTY
         return self._page("Samples", listed.html(page, table, jump, self._progress(), bulk))
 
-    def _table(self, numbers: list[int], query: Query, view: ColumnView) -> Html:
+    def _table(self, numbers: list[int], query: Query, result: Result) -> Html:
         """Returns samples as a table, without the columns that are the same in all samples."""
-        sizes = [name for name in _NUMBERS if len(np.unique(view.numbers[name])) > 1]
-        texts = [name for name in _TEXTS if len(view.facets[name].names) > 1]
+        known = result.rows
+        sizes = [name for name in _NUMBERS if len({row.numbers[name] for row in known}) > 1]
+        texts = [name for name in _TEXTS
+                 if len({tuple(row.values.get(name, ())) for row in known}) > 1]  # fmt: skip
         found = ((at, self.rows.locate(at)) for at in numbers)
         rows = [(at, address, row) for at, address in found
                 if address is not None and (row := self._row(address)) is not None]  # fmt: skip
@@ -626,8 +608,7 @@ class Viewer:
             heads.append((titles[name], wanted.url(), kind, order if is_sorted else ""))
         lines = []
         for at, address, row in rows:
-            counts = row_counts(row)
-            measured, values = sample_numbers(row, counts), sample_values(row, counts)
+            measured, values = known[at].numbers, known[at].values
             cells = []
             for name in sizes:
                 kind = "num error" if name == "errors" and measured[name] else "num"
@@ -649,23 +630,18 @@ class Viewer:
 
     def result(self, query: Query) -> Result:
         """Returns the rows that match a query."""
-
-        def reviewed(view: ColumnView, facet: str, value: str) -> Mask | None:
-            if facet != "review":
-                return None
-            return self.review.masks(view).get(value, np.zeros(view.count, dtype=np.bool_))
-
-        self.review.decisions  # noqa: B018 - updates `version` if the file changed
-        return self.index.result(query, reviewed, self.review.version)
+        return self.index.result(query, self.review.decisions)
 
     def _progress(self) -> Html:
         """Returns how many samples are reviewed, where that is kept, and what to do with it."""
-        view, decided = self.index.view, []
-        masks = self.review.masks(view) if self.review.decisions else {}
-        for state in (ACCEPTED, REJECTED) if masks else ():
-            url = Query().choosing("review", state).url()
-            decided.append((state, int(masks[state].sum()), url))
-        done, count = sum(samples for _, samples, _ in decided), max(view.count, 1)
+        decisions, rows = self.review.decisions, self.index.rows
+        made = Counter(decisions[row.id].decision for row in rows[:] if row.id in decisions)
+        decided = [
+            (state, made[decision], Query().choosing("review", state).url())
+            for decision, state in _STATE_NAMES.items()
+            if decision and decisions
+        ]
+        done, count = sum(samples for _, samples, _ in decided), max(len(rows), 1)
         path = shlex.quote(str(self.review.path))
         return macro("viewer", "progress", done=done, count=count, decided=decided, path=path)
 
@@ -724,12 +700,9 @@ class Viewer:
                 f"{counted(count, 'sample')} match: type this number to {wanted} all of them"
             )
         known, made = self.review.decisions, {}
-        for at in result.numbers.tolist():
-            address = self.rows.locate(at)
-            row = self._row(address) if address is not None else None
-            if row is not None:
-                sample = sample_id(row)
-                made[sample] = Decision(wanted, known.get(sample, Decision()).note)
+        for at in result.numbers:
+            sample = result.rows[at].id
+            made[sample] = Decision(wanted, known.get(sample, Decision()).note)
         self.review.decide(made)
         return query.url()
 
@@ -762,8 +735,8 @@ class Viewer:
 
     def _audit(self) -> Audit:
         """Returns the findings that the manifest lists, with charts of the counts and the index."""
-        view, audit = self.index.view, self.manifest.audit
-        called, _ = view.facets["tool"].top(np.ones(view.count, dtype=np.bool_), 50)
+        audit = self.manifest.audit
+        called, _ = self.index.result(Query()).top("tool", 50)
         heads = ("tool", "samples")
         by_tool = AuditTable("tools", "Samples by called tool", heads, tuple(called), "", "samples")
         gates = {gate.value: gate for gate in GateAction}
@@ -818,12 +791,9 @@ class Viewer:
         return None
 
     def _find_id(self, wanted: str) -> Address | None:
-        known = np.flatnonzero(self.index.view.numbers["id"] == id_digest(wanted))
-        if len(known):
-            return self.rows.locate(int(known[0]))
-        beginning = f'"{wanted}'.encode("utf-8", "replace")
-        metas = self.rows.metas(beginning)
-        return next((address for address, meta in metas if meta.id.startswith(wanted)), None)
+        rows = enumerate(self.index.rows[:])
+        known = next((at for at, row in rows if row.id.startswith(wanted)), None)
+        return self.rows.locate(known) if known is not None else None
 
     # -- parts -------------------------------------------------------------------------------------
 

@@ -180,9 +180,9 @@ def test_the_index_works_on_converted_rows(tmp_path, viewed, form):
         assert hits(viewer, text=words) == (1, 3), words
     assert hits(viewer, tool="wc") == (1, 3)
     assert hits(viewer, text="Zag") == (2, 3)
-    order = viewer.index.view.numbers["length"].tolist()
-    assert order == [6, sum(len(turn["content"]) for turn in FLAT), 6]
-    assert viewer.index.view.numbers["calls"].tolist() == [0, 1, 0]
+    numbers = [row.numbers for row in viewer.index.rows]
+    assert [one["length"] for one in numbers] == [6, sum(len(turn["content"]) for turn in FLAT), 6]
+    assert [one["calls"] for one in numbers] == [0, 1, 0]
     first = listed(viewer, sort="-length").index("How long is a?")
     assert first < listed(viewer, sort="-length").index("#0")
 
@@ -258,18 +258,3 @@ def test_the_report_names_the_conversion(tmp_path, capsys):
     assert f"Not a sample: </strong><code>{code}</code>" in page
     assert "2 of 2 rows were read as sharegpt" in page
     assert "1 of 2 rows are samples. Not verified." in page
-
-
-def test_the_search_is_the_same_while_the_index_is_being_built(tmp_path):
-    """A search during indexing waits for the rows that are not converted yet."""
-    path = write(tmp_path / "rows.jsonl", [SHAREGPT] * 300)
-    from builder.view.index import Query, SampleIndex
-
-    index = SampleIndex(Rows(dataset_files(str(path)), tmp_path))
-    words = '"arguments": {"path": "notes/a.md"}'
-    query = Query(words, (), "")
-    index.result(query, lambda *_: None, 0)
-    assert index.wait(60)
-    found = index.result(query, lambda *_: None, 0)
-    assert (found.is_complete, len(found.numbers)) == (True, 300)
-    index.close()
