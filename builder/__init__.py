@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from builder.api import view_dataset as view_dataset
     from builder.audit.options import AuditOptions as AuditOptions
     from builder.audit.result import Audit as Audit
-    from builder.audit.result import AuditFinding as AuditFinding
     from builder.build.inspection import InspectedConversation as InspectedConversation
     from builder.build.inspection import Inspection as Inspection
     from builder.build.inspection import SuggestedMapping as SuggestedMapping
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from builder.conversation import Unparsed as Unparsed
     from builder.conversation import Used as Used
     from builder.export.outcome import Exported as Exported
+    from builder.finding import AuditFinding as AuditFinding
     from builder.finding import CheckFinding as CheckFinding
     from builder.ledger import Ledger as Ledger
     from builder.ledger import LedgerFault as LedgerFault
@@ -99,7 +99,7 @@ _ROOMS = {
         " view_dataset"
     ),
     "audit.options": "AuditOptions",
-    "audit.result": "Audit AuditFinding",
+    "audit.result": "Audit",
     "build.inspection": "InspectedConversation Inspection SuggestedMapping",
     "capture.pairs": "PairWriter SentDefinitions",
     "card.result": "BuildResult",
@@ -110,7 +110,7 @@ _ROOMS = {
         " ToolResult Unparsed Used"
     ),
     "export.outcome": "Exported",
-    "finding": "CheckFinding",
+    "finding": "AuditFinding CheckFinding",
     "ledger": "Ledger LedgerFault",
     "normalize.normalise": "Normalised",
     "normalize.options": "NormalizeOptions",

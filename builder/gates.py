@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from builder.audit.options import AuditOptions
-from builder.audit.result import AuditFinding, GateAction
 from builder.audit.run import CODES
+from builder.finding import AuditFinding, GateAction
 from builder.problem import UsageError, nearest
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from builder.api import audit_dataset, verify_dataset
 from builder.audit.options import AuditOptions
-from builder.audit.result import GateAction
 from builder.conversation import Conversation, Event, Ignored, Json, Used
+from builder.finding import GateAction
 from builder.gates import check_gates, fires
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem

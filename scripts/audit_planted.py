@@ -27,8 +27,9 @@ from audit_recall import Maker, secrets
 
 from builder import cli
 from builder.audit.options import AuditOptions
-from builder.audit.result import Audit, GateAction
+from builder.audit.result import Audit
 from builder.audit.run import audit
+from builder.finding import GateAction
 from builder.paths import UserPath
 from builder.scrub.personal import is_card, is_iban
 

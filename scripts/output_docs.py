@@ -7,8 +7,9 @@ from pathlib import Path
 from builder.codes import code_texts, code_words
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.rejects import Reject
+from builder.finding import AuditFinding
 from builder.keys import keys_of
-from builder.output.manifest import FindingEntry, Manifest, RunEntry
+from builder.output.manifest import Manifest, RunEntry
 
 PAGE = Path(__file__).parent.parent / "docs" / "output.md"
 BEGIN, END = "<!-- table: {} -->\n", "<!-- end -->\n"
@@ -38,7 +39,7 @@ TABLES = {
     "codes": "".join(codes_table()),
     "words": "".join(words_table()),
     "manifest": "".join(keys_table(Manifest)),
-    "finding": "".join(keys_table(FindingEntry)),
+    "finding": "".join(keys_table(AuditFinding)),
     "run": "".join(keys_table(RunEntry)),
 }
 

@@ -12,10 +12,9 @@ import pytest
 from support.places import ROOT
 
 ORDER = (
-    "secrets", "distribution", "brief", "problem", "codes", "credentials", "finding",
-    "conversation", "jsonio", "keys", "sample", "ledger", "paths", "options", "text", "parallel",
-    "sources",
-    "readers", "collect", "capture", "qwen3",
+    "secrets", "distribution", "brief", "problem", "codes", "credentials", "conversation",
+    "jsonio", "keys", "finding", "sample", "ledger", "paths", "options", "text", "parallel",
+    "sources", "readers", "collect", "capture", "qwen3",
     "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "gates", "export",
     "report", "view", "select", "config", "card", "build", "push", "given", "api", "testing", "cli",
     "__main__",

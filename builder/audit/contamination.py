@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from builder.audit.duplicates import shingles, word_numbers
 from builder.audit.notes import AuditRow, FindingNotes
-from builder.audit.result import AuditFinding, AuditTable
+from builder.audit.result import AuditTable
 from builder.conversation import Json
 from builder.dataset.rows import dataset_rows
+from builder.finding import AuditFinding
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.scrub.texts import value_strings

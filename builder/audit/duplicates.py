@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builder.audit.notes import EXAMPLES, AuditRow
-from builder.audit.result import AuditFinding, AuditTable, FindingExample, Pick
+from builder.audit.result import AuditTable, Pick
 from builder.conversation import session_name
+from builder.finding import AuditFinding, FindingExample
 from builder.qwen3.render import last_query
 
 # -- hashes words and runs of words, to find near duplicates and contamination ---------------------

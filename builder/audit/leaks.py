@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from builder.audit.notes import AuditRow, FindingNotes
-from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.dataset.rejects import REJECTS, Reject
+from builder.finding import AuditFinding, FindingExample, GateAction
 from builder.scrub.people import named_person
 from builder.scrub.personal import find_personal, personal_in
 from builder.scrub.redact import secrets_in_name

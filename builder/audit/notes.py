@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from builder.audit.counts import NAMES, OTHERS
-from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.dataset.meta import SampleMeta
+from builder.finding import AuditFinding, FindingExample, GateAction
 from builder.ledger import ranked
 from builder.sample import Dialogue, Sample
 from builder.scrub.texts import value_strings

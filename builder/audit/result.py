@@ -7,63 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from builder.audit.counts import Counts
 from builder.brief import brief
+from builder.finding import AuditFinding
 from builder.ledger import ranked
-
-
-class GateAction(StrEnum):
-    """What was done about a finding (config: `audit.*`)."""
-
-    report = "report"
-    change = "change"  # redacted or pseudonymised: the sample contains replacements
-    reject = "reject"
-    drop = "drop"
-
-
-@dataclass(frozen=True, slots=True)
-class FindingExample:
-    """The location of a finding; its texts contain no secret.
-
-    where   file and line of the dataset, `data/train-00000-of-00001.jsonl:12`
-    source  and `record`: the origin of the sample in the logs, "" without meta/
-    part    the part of the sample: `messages[3].content`, `tools[0].function.description`
-    detail  a short text for people that masks what was found
-    """
-
-    where: str
-    source: str = ""
-    record: str = ""
-    part: str = ""
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditFinding:
-    """The occurrences of one code.
-
-    audit    the name of the audit: secrets, personal_data, duplicates, …
-    code     stable, in snake_case; an argument of `--fail-on`
-    message  one line for people
-    count    number of occurrences
-    samples  number of samples with at least one; 0: it concerns the dataset as a whole
-    """
-
-    audit: str
-    code: str
-    message: str
-    count: int
-    samples: int
-    gate: GateAction = GateAction.report
-    examples: tuple[FindingExample, ...] = ()
-
-    def __repr__(self) -> str:
-        """Returns the code, its counts and its gate in one line."""
-        gate = self.gate.value
-        return brief(self, code=self.code, count=self.count, samples=self.samples, gate=gate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,13 @@ from builder.audit.notes import (
     benchmark_of,
 )
 from builder.audit.options import AuditOptions
-from builder.audit.result import Audit, AuditFinding, FindingExample, Pick
+from builder.audit.result import Audit, Pick
 from builder.audit.tables import histograms, picks, tables
 from builder.audit.turns import count_turns, note_turns
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
+from builder.finding import AuditFinding, FindingExample
 from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
 from builder.qwen3.calls import ParseFault

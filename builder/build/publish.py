@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+<<<<<<< HEAD
 from builder.audit.result import Audit, AuditFinding
+=======
+import yaml
+
+from builder.audit.result import Audit
+>>>>>>> 01db036c (Findings of audits are one type, in the manifest too)
 from builder.audit.run import audit
 from builder.build.engine import preloading
 from builder.build.finalize import finalize
@@ -31,7 +37,6 @@ from builder.output.manifest import (
     MANIFEST,
     AuditEntry,
     ContextEntry,
-    FindingEntry,
     Manifest,
     PairsEntry,
     RunEntry,
@@ -224,8 +229,7 @@ def publish(
                     open_pool=run.pool,
                     without_secrets=built.without_secrets,
                 )
-                findings = tuple(map(_finding, audited.findings))
-                about = replace(about, audit=AuditEntry(findings=findings))
+                about = replace(about, audit=AuditEntry(findings=audited.findings))
                 built.judgements, built.advice = judge(audited.counts, about, audited)
             run.phase("report", None)
             page = report_html(str(folder), about, audited, target, render)
@@ -307,15 +311,3 @@ def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
 
 def _body(tokenizer: str, picked: Picked) -> Html:
     return sample_body(picked, target_for(tokenizer))
-
-
-def _finding(finding: AuditFinding) -> FindingEntry:
-    """Returns an audit finding as the manifest lists it, for the gates of `push`."""
-    return FindingEntry(
-        audit=finding.audit,
-        code=finding.code,
-        message=finding.message,
-        count=finding.count,
-        samples=finding.samples,
-        gate=finding.gate.value,
-    )

@@ -16,13 +16,14 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from builder.audit.counts import Counts
-from builder.audit.result import Audit, AuditTable, GateAction, Histogram
+from builder.audit.result import Audit, AuditTable, Histogram
 from builder.card.front import Cell, Code, code, front_matter, indented, license_id, plain, table
 from builder.card.result import BuildResult
 from builder.config import Config, presets_in
 from builder.conversation import LEVEL_MEANINGS, LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
 from builder.export.variants import VARIANTS
+from builder.finding import GateAction
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger, ranked
 from builder.normalize.options import Unit

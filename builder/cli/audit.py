@@ -12,7 +12,7 @@ import typer
 
 from builder.api import Progress, audit_dataset
 from builder.audit.options import AuditOptions
-from builder.audit.result import Audit, AuditTable, GateAction
+from builder.audit.result import Audit, AuditTable
 from builder.audit.run import CODES
 from builder.cli import options
 from builder.cli.command import Output, command
@@ -27,6 +27,7 @@ from builder.cli.terminal import (
 )
 from builder.codes import AUDIT_OPTIONS
 from builder.config import load_config
+from builder.finding import GateAction
 from builder.gates import check_gates, fires, runs
 from builder.normalize.remedies import option_for
 from builder.output.manifest import Manifest

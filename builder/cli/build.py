@@ -12,7 +12,6 @@ import typer
 from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.counts import Counts
 from builder.audit.notes import EVALUATION_RUN, UNREAD
-from builder.audit.result import GateAction
 from builder.build.engine import preloading
 from builder.card.result import MAX_REJECTS, BuildResult, nothing_in, review_applied
 from builder.cli import options
@@ -34,6 +33,7 @@ from builder.codes import is_on_request, meaning
 from builder.config import Config, load_config, override
 from builder.conversation import Json
 from builder.dataset.meta import EQUAL
+from builder.finding import GateAction
 from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import option_for, with_options
 from builder.options import Preset

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from builder.conversation import Json
+from builder.finding import AuditFinding
 from builder.jsonio import JsonFault, loads
 from builder.keys import (
     COUNT,
@@ -20,7 +21,6 @@ from builder.keys import (
     TEXT,
     Kind,
     each,
-    is_count,
     key,
     keys_of,
     one,
@@ -128,33 +128,13 @@ def _number(value: Json) -> float:
 
 
 _NUMBER = Kind("number", _number)
-_REPORTED = "report"
-_AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
-_GATE = Kind("text", lambda value: value if isinstance(value, str) and value else _REPORTED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingEntry:
-    """A finding of an audit. A finding that cannot be read counts as one that was only reported."""
-
-    audit: str = key(TEXT, "name of the audit")
-    code: str = key(TEXT, "what was found")
-    message: str = key(TEXT, "for people")
-    count: int = key(_AT_LEAST_ONE, "places")
-    samples: int = key(_AT_LEAST_ONE, "samples with such a place")
-    gate: str = key(_GATE, "what was done: report, change, reject or drop")
-
-    @property
-    def is_left(self) -> bool:
-        """Returns whether it is in text that is still in the dataset."""
-        return self.count > 0 and self.gate not in ("change", "reject", "drop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     """The results of the audits."""
 
-    findings: tuple[FindingEntry, ...] = key(each(FindingEntry), "the findings")
+    findings: tuple[AuditFinding, ...] = key(each(AuditFinding), "the findings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +154,7 @@ def _audit(value: Json) -> AuditEntry | None:
     if not isinstance(findings, list):
         return None
     return AuditEntry(
-        findings=tuple(read_keys(FindingEntry, item) for item in findings if isinstance(item, dict))
+        findings=tuple(read_keys(AuditFinding, item) for item in findings if isinstance(item, dict))
     )
 
 

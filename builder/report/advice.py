@@ -13,8 +13,9 @@ from itertools import groupby
 
 from builder.audit.counts import SUPPLIABLE, Counts
 from builder.audit.notes import EVALUATION_RUN, UNMAPPED
-from builder.audit.result import Audit, AuditFinding, GateAction
+from builder.audit.result import Audit
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
+from builder.finding import AuditFinding, GateAction
 from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import recovery
 from builder.normalize.tools import definitions_command, definitions_file

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from builder.audit.counts import Counts, count_dataset
-from builder.audit.result import Audit, AuditFinding, GateAction, Pick
+from builder.audit.result import Audit, Pick
 from builder.audit.tables import picks
 from builder.codes import explain, meaning
 from builder.conversation import Json
@@ -22,6 +22,7 @@ from builder.dataset.files import dataset_files
 from builder.dataset.rejects import Reject, read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.dataset.store import Rows
+from builder.finding import AuditFinding, GateAction
 from builder.ledger import Ledger, ranked
 from builder.output.manifest import Manifest
 from builder.paths import expand_home

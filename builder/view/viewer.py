@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from builder.audit.counts import Counts, count_dataset
-from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
+from builder.audit.result import Audit, AuditTable
 from builder.audit.tables import histograms, tables
 from builder.codes import explain, is_loss, meaning
 from builder.conversation import Json
@@ -739,12 +739,7 @@ class Viewer:
         called, _ = self.index.result(Query()).top("tool", 50)
         heads = ("tool", "samples")
         by_tool = AuditTable("tools", "Samples by called tool", heads, tuple(called), "", "samples")
-        gates = {gate.value: gate for gate in GateAction}
-        findings = tuple(
-            AuditFinding(item.audit, item.code, item.message, item.count, item.samples,
-                         gates.get(item.gate, GateAction.report))
-            for item in (audit.findings if audit is not None else ())
-        )  # fmt: skip
+        findings = audit.findings if audit is not None else ()
         made = (*tables(self._counts), by_tool)
         return Audit(self._counts.samples, findings, made, histograms(self._counts))
 

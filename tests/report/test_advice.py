@@ -7,8 +7,9 @@ import pytest
 from support.pages.reports import plain
 
 from builder.audit.counts import Counts
-from builder.audit.result import Audit, AuditFinding
+from builder.audit.result import Audit
 from builder.dataset.meta import SampleMeta
+from builder.finding import AuditFinding
 from builder.ledger import Ledger
 from builder.output.manifest import Manifest
 from builder.qwen3.templates import TEMPLATES

@@ -14,16 +14,9 @@ from support.pages.reports import HOSTILE, Page, audit, dataset, manifest, plain
 from support.runs.builds import build, lines
 
 from builder import cli
-from builder.audit.result import (
-    Audit,
-    AuditFinding,
-    AuditTable,
-    FindingExample,
-    GateAction,
-    Histogram,
-    Pick,
-)
+from builder.audit.result import Audit, AuditTable, Histogram, Pick
 from builder.audit.tables import doubling
+from builder.finding import AuditFinding, FindingExample, GateAction
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.report import MAX_BYTES, sample_body

@@ -4,15 +4,8 @@ import json
 from collections import Counter
 from html.parser import HTMLParser
 
-from builder.audit.result import (
-    Audit,
-    AuditFinding,
-    AuditTable,
-    FindingExample,
-    GateAction,
-    Histogram,
-    Pick,
-)
+from builder.audit.result import Audit, AuditTable, Histogram, Pick
+from builder.finding import AuditFinding, FindingExample, GateAction
 from builder.output.manifest import Manifest
 from builder.report.report import report_html
 
