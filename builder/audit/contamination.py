@@ -20,7 +20,6 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditTable
 from builder.conversation import Json
 from builder.dataset.rows import dataset_rows
-from builder.finding import AuditFinding
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.scrub.texts import value_strings
@@ -28,6 +27,7 @@ from builder.scrub.texts import value_strings
 _SIZE = 8
 _OVERLAP = 0.5
 SHOWN = 50
+MESSAGES = {"contaminated": "samples that contain items of an evaluation set"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +89,30 @@ class ContaminationAudit:
     """Records the samples that contain items."""
 
     def __init__(self) -> None:
-        self.notes = FindingNotes()
         self._rows: list[tuple[str, str, int, float]] = []
         self._by_set: Counter[str] = Counter()
 
-    def add(self, row: AuditRow, numbers: NDArray[np.uint64], sets: EvaluationSets) -> None:
+    def add(
+        self,
+        row: AuditRow,
+        numbers: NDArray[np.uint64],
+        sets: EvaluationSets,
+        notes: FindingNotes,
+    ) -> None:
         """Searches a sample for the items; `numbers` are those of its words (`word_numbers`)."""
         best: dict[tuple[str, int], float] = {}
         for item, share in sets.found(numbers):
             best[item.name, item.row] = max(best.get((item.name, item.row), 0.0), share)
         for (name, number), share in best.items():
-            self.notes.add("contaminated", row, "", f"{name} row {number}, {share:.0%} of it")
+            notes.add("contaminated", row, "", f"{name} row {number}, {share:.0%} of it")
             self._by_set[name] += 1
             if len(self._rows) < SHOWN:
                 self._rows.append((row.where, name, number, round(share, 3)))
 
     def merge(self, later: ContaminationAudit) -> None:
         """Adds the matches of the samples that follow."""
-        self.notes.merge(later.notes)
         self._by_set += later._by_set
         self._rows += later._rows[: SHOWN - len(self._rows)]
-
-    def findings(self) -> Iterator[AuditFinding]:
-        """Yields the finding if any sample contains an item."""
-        if "contaminated" in self.notes:
-            message = "samples that contain items of an evaluation set"
-            yield self.notes.finding("contamination", "contaminated", message)
 
     def tables(self) -> list[AuditTable]:
         """Returns the matches by set, and the first samples."""

@@ -114,7 +114,12 @@ def shingles(numbers: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
     return runs
 
 
-CODES = ("duplicate_across_splits", "exact_duplicate", "near_duplicate", "prefix_of_another")
+MESSAGES = {
+    "exact_duplicate": "samples that another repeats word for word",
+    "prefix_of_another": "samples that are the beginning of another",
+    "near_duplicate": "samples that are nearly equal to another",
+    "duplicate_across_splits": "samples of one split that equal or nearly equal one of another",
+}
 _PERMUTATIONS = 128
 _BANDS = 32
 _SHINGLE = 3
@@ -285,37 +290,33 @@ class _Duplicates:
         file, line = self.places[number]
         return f"{file}:{line}"
 
-    def _pairs(self) -> tuple[tuple[str, str, list[tuple[int, int]]], ...]:
-        """Returns (code, message, pairs of kept sample and other) for each kind of duplicate."""
+    def _pairs(self) -> dict[str, list[tuple[int, int]]]:
+        """Returns {code: pairs of kept sample and other} for each kind of duplicate."""
         near = [(group.rows[0], at) for group in self.near for at in group.rows[1:]]
-        return (
-            ("exact_duplicate", "samples that another repeats word for word", self.exact),
-            ("prefix_of_another", "samples that are the beginning of another", self.prefixes),
-            ("near_duplicate", "samples that are nearly equal to another", near),
-        )
+        return {
+            "exact_duplicate": self.exact,
+            "prefix_of_another": self.prefixes,
+            "near_duplicate": near,
+        }
 
     def findings(self) -> Iterator[AuditFinding]:
         """Yields a finding for each kind of duplicate."""
-        for code, message, pairs in self._pairs():
+        found = self._pairs()
+        every = [pair for pairs in found.values() for pair in pairs]
+        across = [(one, two) for one, two in every if self.split_of[one] != self.split_of[two]]
+        for code, pairs in {**found, "duplicate_across_splits": across}.items():
             if pairs:
-                yield self._finding(code, message, pairs)
-        across = [
-            (one, two)
-            for _, _, pairs in self._pairs()
-            for one, two in pairs
-            if self.split_of[one] != self.split_of[two]
-        ]
-        if across:
-            message = "samples of one split that equal or nearly equal a sample of another"
-            yield self._finding("duplicate_across_splits", message, across)
+                yield self._finding(code, pairs)
 
-    def _finding(self, code: str, message: str, pairs: list[tuple[int, int]]) -> AuditFinding:
+    def _finding(self, code: str, pairs: list[tuple[int, int]]) -> AuditFinding:
         examples = tuple(
             FindingExample(self.where(two), detail=f"of {self.where(one)}")
             for one, two in pairs[:EXAMPLES]
         )
         samples = len({two for _, two in pairs})
-        return AuditFinding("duplicates", code, message, len(pairs), samples, examples=examples)
+        return AuditFinding(
+            "duplicates", code, MESSAGES[code], len(pairs), samples, examples=examples
+        )
 
     def tables(self) -> list[AuditTable]:
         """Returns the number of duplicates of each kind, and the largest clusters."""
@@ -326,7 +327,7 @@ class _Duplicates:
                 sum(self.source_of[one] != self.source_of[two] for one, two in pairs),
                 sum(self.split_of[one] != self.split_of[two] for one, two in pairs),
             )
-            for code, _, pairs in self._pairs()
+            for code, pairs in self._pairs().items()
         )
         columns = ("duplicates", "samples", "of another source", "of another split")
         largest = sorted(self.near, key=lambda group: (-len(group.rows), group.rows[0]))[:SHOWN]

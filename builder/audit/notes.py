@@ -24,6 +24,9 @@ UNREAD = "unread_text"
 """The code of samples whose log had text that no reader knows."""
 UNMAPPED = "unmapped_text"
 """The code of samples whose log had text, or calls, that the mapping does not read."""
+REDACTED = "redacted"
+"""The code of placeholders in place of secrets."""
+_IN_META = " in meta/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +99,15 @@ class FindingNotes:
         detail: str | Callable[[], str] = "",
         count: int = 1,
         names: Mapping[str, int] = MappingProxyType({}),
+        *,
+        in_meta: bool = False,
     ) -> None:
         """Notes `count` occurrences in a sample, and what of each name was found.
 
-        `detail` must not contain what was found. A function is called only for examples, because
-        masking is slower than finding.
+        `in_meta`: only its line of meta/ has them. `detail` must not contain what was found. A
+        function is called only for examples, because masking is slower than finding.
         """
-        note = self._notes.setdefault(code, _Note())
+        note = self._notes.setdefault(code + _IN_META if in_meta else code, _Note())
         note.count += count
         if note.last != row.number:
             note.samples += 1
@@ -131,24 +136,24 @@ class FindingNotes:
             for name, number in other.names.items():
                 note.name(name, number)
 
-    def __contains__(self, code: str) -> bool:
-        """Returns whether the code was found."""
-        return code in self._notes
+    def findings(self, audit: str, messages: Mapping[str, str]) -> Iterator[AuditFinding]:
+        """Yields a finding for each code of an audit that was found; names follow its message.
 
-    def codes(self) -> list[str]:
-        """Returns the codes found, in alphabetical order."""
-        return sorted(self._notes)
-
-    def finding(
-        self, audit: str, code: str, message: str, gate: GateAction = GateAction.report
-    ) -> AuditFinding:
-        """Returns the finding for a code; its names follow the message."""
-        note = self._notes[code]
-        if note.names:
-            message += f": {named(note.names)}"
-        return AuditFinding(
-            audit, code, message, note.count, note.samples, gate, tuple(note.examples)
-        )
+        Its count is that of the samples, with or without meta/: the message has that of meta/.
+        """
+        for code in sorted(messages):
+            note, in_meta, message = self._notes.get(code), self._notes.get(code + _IN_META), ""
+            if note is not None and in_meta is not None:
+                message = f", and {in_meta.count:,} more in meta/"
+            elif in_meta is not None:
+                note, message = in_meta, ", in meta/"
+            if note is None:
+                continue
+            if note.names:
+                message = f": {named(note.names)}"
+            gate = GateAction.change if code == REDACTED else GateAction.report
+            yield AuditFinding(audit, code, messages[code] + message, note.count, note.samples,
+                               gate, tuple(note.examples))  # fmt: skip
 
 
 def named(counts: Mapping[str, int]) -> str:

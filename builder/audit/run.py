@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from builder.audit import calls, duplicates, turns
+from builder.audit import calls, contamination, duplicates, leaks, turns
 from builder.audit.calls import CallAudit
 from builder.audit.contamination import ContaminationAudit, EvaluationSets
 from builder.audit.counts import Counts
 from builder.audit.duplicates import DuplicateAudit, compared_text, word_numbers
 from builder.audit.failures import PATTERNS, pattern
-from builder.audit.leaks import Leaks
+from builder.audit.leaks import note_leaks, note_reject
 from builder.audit.notes import (
     EVALUATION_RUN,
     EXAMPLES,
@@ -39,45 +39,40 @@ from builder.qwen3.flat import to_dialogue, written_style
 from builder.qwen3.render import counts, in_parity, render_sample, spans, tokens_by_part
 from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Dialogue, Sample
-from builder.scrub.personal import KINDS as PERSONAL_KINDS
-from builder.secrets.secrets import KINDS as SECRET_KINDS
 from builder.sources.source import file_version
 from builder.verify.dataset import check_row
 from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, verifier_for
 
 UNVERIFIED, _BROKEN_CALL, _BAD_ROW = "unverified", "broken_call", "bad_row"
-_SIMPLE = {
-    "format": {UNVERIFIED: "rows that `builder verify` refuses"},
-    "benchmarks": {EVALUATION_RUN: "runs of public benchmarks"},
-    "unread": {
-        UNREAD: "unknown text in the log",
-        UNMAPPED: "the log has text, or results without a call, that the mapping does not read",
+_MESSAGES: dict[str, Mapping[str, str]] = {
+    "format": {
+        _BAD_ROW: "rows without a sample (builder verify says why)",
+        UNVERIFIED: "rows that `builder verify` refuses",
     },
+    "secrets": leaks.SECRETS,
+    "personal_data": leaks.PERSONAL,
+    "duplicates": duplicates.MESSAGES,
+    "contamination": contamination.MESSAGES,
+    "benchmarks": {EVALUATION_RUN: "runs of public benchmarks"},
     "calls": {
         **calls.MESSAGES,
         _BROKEN_CALL: "text in the place of a tool call that cannot be read as one",
     },
     "turns": turns.MESSAGES,
+    "unread": {
+        UNREAD: "unknown text in the log",
+        UNMAPPED: "the log has text, or results without a call, that the mapping does not read",
+    },
 }
-"""{audit: {code: message}} of what a look at one sample finds."""
+"""{audit: {code: message}}, in the order of the report"""
 _CHANGES = {
     UNREAD: ("unknown_key:", "unknown_column:"),
     UNMAPPED: ("unmapped_key:", "unmapped_call", "unmapped_skip"),
 }
 """{code: beginnings of the changes in meta/ that it counts}"""
 
-CODES: dict[str, tuple[str, ...]] = {
-    "format": (_BAD_ROW, UNVERIFIED),
-    "secrets": (*SECRET_KINDS, "redacted", "scanned_secret"),
-    "personal_data": PERSONAL_KINDS,
-    "duplicates": duplicates.CODES,
-    "contamination": ("contaminated",),
-    "benchmarks": (EVALUATION_RUN,),
-    "calls": tuple(sorted(_SIMPLE["calls"])),
-    "turns": tuple(sorted(turns.MESSAGES)),
-    "unread": (UNMAPPED, UNREAD),
-}
+CODES = {name: tuple(sorted(messages)) for name, messages in _MESSAGES.items()}
 """{audit: its codes}; both are valid arguments of `--fail-on`."""
 
 Step = Callable[[int], object]
@@ -109,11 +104,9 @@ class Audits:
         self.rows = 0
         self.forms: Counter[str] = Counter()
         self.changes: Counter[str] = Counter()
-        self.bad: list[FindingExample] = []
         self.bad_rows = array("Q")
         self.places = array("Q")
-        self.counts, self.notes = Counts(), FindingNotes()
-        self.leaks, self.calls = Leaks(), CallAudit()
+        self.counts, self.notes, self.calls = Counts(), FindingNotes(), CallAudit()
         self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
 
     def add(self, item: DatasetRow, *, without_secrets: bool = False) -> None:
@@ -126,7 +119,7 @@ class Audits:
             self.changes.update(item.reading.changes)
         if isinstance(row, FindingExample):
             self.bad_rows.append(self.rows - 1)
-            self.bad += [row][: EXAMPLES - len(self.bad)]
+            self.notes.add_elsewhere(_BAD_ROW, row)
             return
         self.places.append(self.rows - 1)
         self.counts.add(row.meta, row.split, row.meta.tokens)
@@ -135,7 +128,7 @@ class Audits:
         if verdict is not None:
             _note_faults(row, verdict, self.notes)
         _note_meta(row, self.notes)
-        self.leaks.add(row)
+        note_leaks(row, self.notes)
         self.calls.add(row, self.notes)
         sets = evaluation_sets(self.sets)
         if self.near or sets is not None:
@@ -149,7 +142,7 @@ class Audits:
             if self.near:
                 self.duplicates.add(row, words)
             if sets is not None:
-                self.contamination.add(row, words, sets)
+                self.contamination.add(row, words, sets, self.notes)
 
     def merge(self, later: Audits) -> None:
         """Adds the results of the rows that follow."""
@@ -158,40 +151,30 @@ class Audits:
         self.changes.update(later.changes)
         self.bad_rows.extend(self.rows + row for row in later.bad_rows)
         self.rows += later.rows
-        self.bad += later.bad[: EXAMPLES - len(self.bad)]
         self.counts.merge(later.counts)
         self.notes.merge(later.notes)
-        self.leaks.merge(later.leaks)
         self.calls.merge(later.calls)
         self.duplicates.merge(later.duplicates)
         self.contamination.merge(later.contamination)
 
     def result(self) -> Audit:
         """Returns the results of all audits."""
-        findings: list[AuditFinding] = []
-        if self.bad_rows:
-            message, bad = "rows without a sample (builder verify says why)", tuple(self.bad)
-            findings.append(
-                AuditFinding("format", _BAD_ROW, message, len(self.bad_rows), 0, examples=bad)
-            )
-        for name, messages in _SIMPLE.items():
-            found_codes = (code for code in self.notes.codes() if code in messages)
-            findings += (self.notes.finding(name, code, messages[code]) for code in found_codes)
-        findings += self.leaks.findings()
         found = [*tables(self.counts, self.options.mix), *self.calls.tables()]
         chosen = [*picks(self.counts)]
+        repeated: Iterable[AuditFinding] = ()
         if self.near and self.places:
             repeats = self.duplicates.finish()
-            findings += repeats.findings()
+            repeated = repeats.findings()
             found += repeats.tables()
             chosen += repeats.picks()
         if self.sets:
-            findings += self.contamination.findings()
             found += self.contamination.tables()
-        order = [*CODES]
+        findings: list[AuditFinding] = []
+        for name, messages in _MESSAGES.items():
+            findings += repeated if name == "duplicates" else self.notes.findings(name, messages)
         return Audit(
             len(self.places),
-            tuple(sorted(findings, key=lambda item: order.index(item.audit))),
+            tuple(findings),
             tuple(found),
             histograms(self.counts),
             (
@@ -256,7 +239,7 @@ def audit(
         whole.merge(audited)
         step(audited.rows)
     for number, reject in enumerate(read_rejects(expand_home(dataset)), start=1):
-        whole.leaks.add_reject(number, reject)
+        note_reject(number, reject, whole.notes)
     return whole.result()
 
 
