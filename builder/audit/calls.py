@@ -26,7 +26,7 @@ MESSAGES = {
 }
 _COLUMNS = {
     "calls": "calls",
-    "errors": "error results",
+    "errors": "errors",
     "stopped": "denied or interrupted",
     "violations": "schema violations",
     "defined": "samples that define it",

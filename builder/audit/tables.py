@@ -47,11 +47,13 @@ def histograms(counts: Counts) -> tuple[Histogram, ...]:
         return ()
     unit = "tokens" if counts.has_tokens else "characters"
     facts = counts.training
-    beyond = [f"{name} {length:,} ({facts.beyond[name]:,})"
-              for name, length in sorted(DEFAULT_LENGTHS.items(), key=lambda item: item[1])
-              if facts.beyond[name]]  # fmt: skip
-    listed = ", ".join(beyond)
-    note = f"Trainers' default lengths, and the samples beyond them: {listed}." if beyond else ""
+    beyond: dict[int, list[str]] = {}
+    for name, length in sorted(DEFAULT_LENGTHS.items(), key=lambda item: item[1]):
+        if facts.beyond[name]:
+            beyond.setdefault(length, []).append(name)
+    longer = [f"{facts.beyond[names[0]]:,} over {length:,} ({', '.join(names)})"
+              for length, names in beyond.items()]  # fmt: skip
+    note = f"Beyond trainers' default lengths: {'; '.join(longer)}." if longer else ""
     return (
         doubling(unit, f"{unit.title()} of a sample", unit, counts.lengths, note),
         doubling("turns", "Trained turns of a sample", "turns", counts.turn_counts),

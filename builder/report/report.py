@@ -16,7 +16,7 @@ from pathlib import Path
 from builder.audit.counts import Counts, count_dataset
 from builder.audit.result import Audit, Pick
 from builder.audit.tables import picks
-from builder.codes import explain, meaning
+from builder.codes import explain, is_loss, meaning
 from builder.conversation import Json
 from builder.dataset.files import dataset_files
 from builder.dataset.rejects import Reject, read_rejects
@@ -24,11 +24,12 @@ from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.dataset.store import Rows
 from builder.finding import AuditFinding, GateAction
 from builder.ledger import Ledger, ranked
+from builder.normalize.remedies import recovery
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.report.advice import SHOWN, judge
+from builder.report.advice import SHOWN, judge, unshowable
 from builder.report.charts import first_charts, other_charts
 from builder.report.html import EMPTY, Html, fit, join, macro, page, tag, text
 from builder.report.samples import LEGEND, Picked, headline, sample_html
@@ -56,7 +57,7 @@ _SECTIONS = (
     ("rejects", "Rejects"),
     ("made", "How it was made"),
 )
-_FOLDED = ("charts", "made")
+_FOLDED = ("charts", "rejects", "made")
 _EXAMPLES = 8
 _PART_BYTES = 600_000
 _CODES = 200
@@ -130,6 +131,7 @@ def sample_body(picked: Picked, target: Target) -> Html:
 def first_screen(counts: Counts, manifest: Manifest, audit: Audit | None) -> Html:
     """Returns the four lines and what to do first, beside the main counts and four charts."""
     lines, advised = judge(counts, manifest, audit)
+    counts = counts.with_contexts(manifest)
     rows = audit.rows if audit is not None and manifest.is_empty else 0
     samples = audit.samples if rows and audit is not None else counts.samples
     head = f"{number(samples)} of {counted(rows, 'row')} are samples. " if rows > samples else ""
@@ -145,10 +147,10 @@ def first_screen(counts: Counts, manifest: Manifest, audit: Audit | None) -> Htm
         )
     return macro(
         "report", "first_screen", head=head, unverified=unverified,
-        lines=() if unverified else lines, tiles=_tiles(counts.with_contexts(manifest), manifest),
+        lines=() if unverified else lines, tiles=_tiles(counts, manifest),
         advice=advised, charts=first_charts(counts, audit), converted=_converted(audit),
-        estimated=manifest.tokenizer.missing,
-        most=SHOWN,
+        estimated=manifest.tokenizer.missing, most=SHOWN,
+        unshowable=", ".join(f"{words} {number(n)}" for words, n in unshowable(counts)),
     )  # fmt: skip
 
 
@@ -159,8 +161,8 @@ def _tiles(counts: Counts, manifest: Manifest) -> list[tuple[str, str]]:
         label = "tokens (estimated)" if manifest.tokenizer.missing else "tokens"
         tiles.append((label, number(counts.tokens)))
     if counts.trained_share is not None:
-        trained = f"of the tokens are trained: {number(counts.trained_tokens)}"
-        tiles.append((trained, percent(counts.trained_share)))
+        label = f"trained tokens ({percent(counts.trained_share)})"
+        tiles.append((label, number(counts.trained_tokens)))
     if counts.turns:
         tiles.append(("trained turns", number(counts.turns)))
     if counts.calls:
@@ -187,29 +189,33 @@ def accounting(ledger: Ledger | None) -> Html:
     """Returns the table of what was found and used, and every loss by its code, if known."""
     if ledger is None:
         return EMPTY
-    rows, groups = [], []
+    rows, groups, named = [], [], set[str]()
+
+    def explained(codes: Mapping[str, int]) -> list[tuple[str, int, str, str]]:
+        """Returns (code, count, meaning, remedy) of each code; a remedy stands once."""
+        found = []
+        for code, count in ranked({code: n for code, n in codes.items() if n}):
+            kept, option = recovery(ledger, code)
+            known = explain(code)
+            remedy = f"`{option}`" if kept else known.advice if known and is_loss(code) else ""
+            found.append(
+                (shorten(code, 60), count, meaning(code), "" if remedy in named else remedy)
+            )
+            named.add(remedy)
+        return found
+
     for one in ledger.accounts:
         ignored, rejected = sum(one.ignored.values()), sum(one.rejected.values())
         rows.append((one.unit, one.found, one.used, one.duplicates, ignored, rejected))
         for name, codes in (("rejected", one.rejected), ("ignored", one.ignored)):
             if total := sum(codes.values()):
-                title = f"{number(total)} {one.unit} {name}"
-                groups.append((title, name == "rejected", _explained(codes)))
+                title = f"{counted(total, one.unit.removesuffix('s'))} {name}"
+                groups.append((title, name == "rejected", explained(codes)))
     if ledger.cut:
         title = f"{counted(ledger.cut.total(), 'conversation')} shortened: the end is left out"
-        groups.append((title, True, _explained(ledger.cut)))
+        groups.append((title, True, explained(ledger.cut)))
     groups.sort(key=lambda group: not group[1])
     return macro("report", "accounting", accounts=rows, groups=groups)
-
-
-def _explained(codes: Mapping[str, int]) -> list[tuple[str, int, str, str]]:
-    """Returns (code, count, meaning, remedy) of each code."""
-    found = []
-    for code, count in ranked(codes):
-        known = explain(code)
-        remedy = known.remedy if known is not None and not known.remedy.startswith("none") else ""
-        found.append((shorten(code, 60), count, meaning(code), remedy))
-    return found
 
 
 # -- findings, rejects, how it was made ------------------------------------------------------------

@@ -213,8 +213,8 @@ def _step_links(
     return [*links, ("Back to the list", listed, "")]
 
 
-def brief_source(source: str) -> str:
-    """Returns a path as project and date, or the beginning of its id where it names no date."""
+def brief_source(source: str, *, ids: bool = True) -> str:
+    """Returns a path as project and date, or with `ids` the beginning of its id without a date."""
     stem, dot, _ = source.rpartition(".")
     stem = stem if dot and "/" not in source[len(stem) :] else source
     date, found = _DATE.search(stem), _ID.search(stem)
@@ -223,7 +223,7 @@ def brief_source(source: str) -> str:
     names = [part for part in words if part and not part.isdigit() and part not in _FOLDERS]
     name = "/".join(names[-2:])
     name = name if len(name) <= 40 else f"…{name[-39:]}"
-    day = "-".join(date.groups()) if date else found[0][:8] if found else ""
+    day = "-".join(date.groups()) if date else found[0][:8] if found and ids else ""
     return " ".join(filter(None, (name, day))) or source
 
 
@@ -615,7 +615,7 @@ class Viewer:
                 cells.append((titles[name], number(measured[name]), "", kind))
             for name in texts:
                 whole = ", ".join(values.get(name, ()))
-                brief = brief_source(whole) if name == "source" else shorten(whole, 60)
+                brief = brief_source(whole, ids=False) if name == "source" else shorten(whole, 60)
                 cells.append((titles[name], brief, whole if whole != brief else "", name))
             fault = row.reading.code if row.foreign else ""
             words = request_of(row)

@@ -52,7 +52,7 @@ def test_trained_tokens_are_those_of_the_labels(built, tmp_path, capsys):
     assert trained == sum(row["trained_tokens"] for row in rows) > 0
     assert len(labels) == sum(row["tokens"] for row in rows)
     page = plain((built / "report.html").read_text())
-    assert f"of the tokens are trained: {trained:,}" in page
+    assert f"{trained:,}trained tokens (" in page
     assert f"trained tokens | {trained:,}, " in (built / "README.md").read_text()
     capsys.readouterr()
     assert cli.main(["audit", str(built)]) == 0

@@ -196,7 +196,7 @@ def test_overview_and_rejects(tmp_path):
         assert 'href="rejects?code=control_tokens"' in ask(running, "rejects")[2].decode()
         assert "in.jsonl" in ask(running, "rejects?code=control_tokens")[2].decode()
         assert "0 of 1 rejects" in ask(running, "rejects?code=no_such")[2].decode()
-        assert "1 conversations rejected" in ask(running, "overview")[2].decode()
+        assert "1 conversation rejected" in ask(running, "overview")[2].decode()
         assert b"0 of 0 samples" in ask(running, "")[2]
         assert ask(running, "row?at=0.0")[0] == 404
 
