@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-<<<<<<< HEAD
-from builder.audit.result import Audit, AuditFinding
-=======
-import yaml
-
 from builder.audit.result import Audit
->>>>>>> 01db036c (Findings of audits are one type, in the manifest too)
 from builder.audit.run import audit
 from builder.build.engine import preloading
 from builder.build.finalize import finalize

@@ -17,9 +17,7 @@ from builder.report.advice import advice, judgements
 from builder.report.report import first_screen
 
 
-@pytest.mark.parametrize(
-    ("trained", "expected"), [(490, "490trained tokens (49 %)"), (0, "")]
-)
+@pytest.mark.parametrize(("trained", "expected"), [(490, "490trained tokens (49 %)"), (0, "")])
 def test_the_first_screen_shows_how_much_of_the_text_is_trained(trained, expected):
     counts = Counts(samples=1, tokens=1000, trained_tokens=trained, has_tokens=True)
     page = plain(first_screen(counts, Manifest(), None))
