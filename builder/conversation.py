@@ -149,6 +149,7 @@ MISSING = MappingProxyType(
         "reasoning": "earlier thoughts that the log hides",
         "unknown_part": "a part of an unknown type",
         "digest": "the log's digest of the request differs from its messages",
+        "arguments": "numbers of the turn's own calls that the agent program may have rounded",
     }
 )
 """The meaning of the codes in `Context.missing`."""
@@ -194,6 +195,10 @@ REPEAT = "repeat"
 """The code of `Message.untrained` for an answer of the model that is a target elsewhere."""
 
 
+PREAMBLE = "commentary"
+"""The participant of what the model says before its calls (harmony's channel of that name)."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenIds:
     """The tokens of an answer as the server or the trainer recorded them.
@@ -225,6 +230,7 @@ class Message:
     `context` is that of an assistant turn if it differs from the conversation's. `model` is the
     name of the model that gave an assistant turn, as logged; None: the conversation's. `speaker` is
     the participant's name, if several give answers (AutoGen): those of two are not one turn.
+    `PREAMBLE` as the participant: words to the user before calls, which are no answer by themselves.
     `tokens` are those of an assistant turn, if the log has their ids; they are no part of its
     content.
     `response` is the provider's id of the response that gave it, if that is logged and is not
@@ -273,6 +279,7 @@ class Conversation:
     outcome   how it ended, exactly as logged: reward, score, resolved, exit_status, error, labels,
               feedback, evaluator, and `benchmark`, the public benchmark that was run
     padded    it is from a table, whose structs may have nulls that no log contains
+    doubles   a program in JavaScript wrote the log: long numbers in arguments may be rounded
     """
 
     id: str
@@ -293,6 +300,7 @@ class Conversation:
     recorded: bool = False
     outcome: Mapping[str, Json] | None = None
     padded: bool = False
+    doubles: bool = False
 
     def __repr__(self) -> str:
         """Returns the numbers of messages and tools and where they are from in one line."""

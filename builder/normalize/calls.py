@@ -161,7 +161,8 @@ def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:
     for result in later:
         # An id that names no call of the turn can only belong to a call without one.
         fitting = unanswered if result.call_id is None else without_id
-        first = next((at for at in fitting if result.name in (None, block.calls[at].name)), None)
+        name = _plain(result.name)
+        first = next((at for at in fitting if name in (None, _plain(block.calls[at].name))), None)
         if first is None:
             counts["orphan_result"] += 1
             continue
@@ -176,6 +177,11 @@ def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:
         for at, call in enumerate(block.calls)
     )
     return replace(block, calls=calls, results=())
+
+
+def _plain(name: str | None) -> str | None:
+    """Returns a tool's name without harmony's namespace, which results have and calls may lack."""
+    return None if name is None else name.removeprefix("functions.")
 
 
 def _answered(

@@ -169,8 +169,9 @@ def join(first: Block, second: Block) -> Block:
         fault=first.fault or second.fault,
         unknown=first.unknown if first.fault else second.unknown,
         untrained=foreign or (REPEAT if codes == [REPEAT, REPEAT] else None),
+        speaker=first.speaker or second.speaker,
         context=lowest([item for item in (first.context, second.context) if item is not None]),
-        hidden=second.hidden,
+        hidden=tuple(sorted({*first.hidden, *second.hidden})),
         models=tuple(dict.fromkeys(first.models + second.models)),
         # The prompt of the second one contains the first one; alone, the ids are of a part only.
         tokens=second.tokens if second.tokens and second.tokens.prompt else None,

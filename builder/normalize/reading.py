@@ -12,6 +12,7 @@ from builder.conversation import (
     Context,
     Conversation,
     Data,
+    Json,
     Media,
     Message,
     Part,
@@ -32,6 +33,8 @@ from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import unknown_key
 
 UNKNOWN_PART = "unknown_part"
+_EXACT_DIGITS = 15
+"""A double gives back every decimal number of this many digits."""
 
 
 def derived_context(conversation: Conversation, has_system: bool) -> Context:
@@ -58,7 +61,7 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
     out (`redacted`). Parts of unknown types are left out
     (`unknown_part`), which makes the context of later turns `partial`.
     """
-    reader = _DraftReader(options)
+    reader = _DraftReader(options, doubles=conversation.doubles)
     for message in conversation.messages:
         if (problem := reader.take(message)) is not None:
             return problem
@@ -81,8 +84,9 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
 class _DraftReader:
     """The state of one pass over the messages."""
 
-    def __init__(self, options: NormalizeOptions) -> None:
+    def __init__(self, options: NormalizeOptions, *, doubles: bool) -> None:
         self.options = options
+        self.doubles = doubles
         self.drops_harness = options.harness == "drop"
         self.blocks: list[Block] = []
         self.system: list[str] = []
@@ -282,6 +286,7 @@ class _DraftReader:
             texts, untrained = harness, "inserted"  # the program's text instead of an answer
         elif harness:
             self.counts["harness_text"] += len(harness)
+        is_rounded = self.doubles and any(_may_be_rounded(call.arguments) for call in calls)
         self._append(
             Block(
                 "assistant",
@@ -295,7 +300,7 @@ class _DraftReader:
                 unknown=unknown,
                 untrained=untrained,
                 context=message.context,
-                hidden=tuple(sorted(self.hidden)),
+                hidden=tuple(sorted({*self.hidden, *(["arguments"] if is_rounded else [])})),
                 models=() if message.model is None else (message.model,),
                 speaker=message.speaker,
                 tokens=message.tokens,
@@ -357,6 +362,23 @@ class _DraftReader:
 def _lost_between(first: Block, second: Block) -> bool:
     before, after = (block.context.missing if block.context else () for block in (first, second))
     return "history" in after and "history" not in before
+
+
+def _may_be_rounded(value: Json) -> bool:
+    """Returns whether decoded arguments have a number that may not fit into a double."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict | list):
+            pending += item.values() if isinstance(item, dict) else item
+        elif isinstance(item, int):
+            if abs(item) >= 2**53:
+                return True
+        elif isinstance(item, float):
+            digits = repr(item).partition("e")[0].replace(".", "").strip("-0")
+            if len(digits) > _EXACT_DIGITS:
+                return True
+    return False
 
 
 def _has_media(part: Part) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 from math import inf
 
 from builder.codes import UNTRAINED, meaning
-from builder.conversation import REPEAT, Json
+from builder.conversation import PREAMBLE, REPEAT, Json
 from builder.jsonio import dumps
 from builder.normalize.calls import call_fault
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
@@ -298,8 +298,10 @@ def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
     The log does not show what the model answered with it. Roles must alternate: where it stays as
     context, both are one foreign turn (`assistant_joined`), and `history` is missing from what
-    follows, unless that is recorded.
+    follows, unless that is recorded. What the model says before its calls is no answer: without
+    calls it is left out before another answer (`preamble_dropped`), and else it was cut off.
     """
+    draft = _without_preambles(draft)
     last_target = _last_target(draft, options)
     blocks: list[Block] = []
     joined = 0
@@ -317,6 +319,25 @@ def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         else:
             blocks.append(replace(block, untrained=code))
     return draft.having(blocks, {"assistant_joined": joined})
+
+
+def _without_preambles(draft: Draft) -> Draft:
+    if not any(block.speaker == PREAMBLE for block in draft.blocks):
+        return draft
+    blocks: list[Block] = []
+    dropped = 0
+    for block in draft.blocks:
+        if blocks and blocks[-1].speaker == PREAMBLE and not blocks[-1].calls:
+            if block.role == "assistant":
+                before = replace(blocks.pop(), texts=(), speaker=None)
+                block = join(before, block)  # noqa: PLW2901 - refined
+                dropped += 1
+            else:
+                blocks[-1] = replace(blocks[-1], untrained=blocks[-1].untrained or "truncated")
+        blocks.append(block)
+    if blocks and blocks[-1].speaker == PREAMBLE and not blocks[-1].calls:
+        blocks[-1] = replace(blocks[-1], untrained=blocks[-1].untrained or "truncated")
+    return draft.having(blocks, {"preamble_dropped": dropped})
 
 
 def _foreign(block: Block) -> str | None:

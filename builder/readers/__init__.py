@@ -73,6 +73,8 @@ class Reader:
                 conversations of newer ones are counted as `newer_version` (docs/context.md)
     is_agent    True for the logs of one agent program with its own tools: sessions whose logs lack
                 tool definitions may use those of its other sessions
+    doubles     True for a program in JavaScript, whose numbers are doubles: a turn whose arguments
+                the log has as values, with a number of more than 15 digits, lacks `arguments`
     homes       where the agents keep these logs on their users' machines
     keys        the keys that its records may hold; text under other keys is counted in `changes`.
                 None: those in keys/NAME.toml. If that is missing, keys are not looked at
@@ -107,6 +109,7 @@ class Reader:
     evidence: tuple[Evidence, ...] = ()
     unsettled: Callable[[Source], str | None] | None = None
     checked: str | None = None
+    doubles: bool = False
     homes: tuple[Home, ...] = ()
     keys: KnownKeys | None = None
     is_store: Callable[[Listing], bool] | None = None
@@ -209,6 +212,7 @@ def _completed(
         conversation,
         tools=without_executions(conversation.tools),
         padded=conversation.padded or source.table is not None or bool(source.peek.padding.calls),
+        doubles=reader.doubles,
         problems=problems,
         changes=changes,
     )

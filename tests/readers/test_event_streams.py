@@ -162,7 +162,7 @@ def test_a_converse_answer_comes_back_whole(data, thought, words, calls, metadat
         index = len(blocks) + number
         use = {"toolUseId": f"t{number}", "name": "f"}
         text = json.dumps(arguments) if arguments else ""
-        whole.append({"toolUse": {**use, "input": text}})
+        whole.append({"toolUse": {**use, "input": arguments or ""}})
         start = {"contentBlockIndex": index, "start": {"toolUse": use}}
         events.append({"contentBlockStart": start})
         for piece in pieces(data.draw, text):

@@ -218,6 +218,7 @@ READER = Reader(
     evidence=("files", "parsers"),
     recognise=recognise,
     is_agent=True,
+    doubles=True,
     homes=(Home("Amp", "${XDG_DATA_HOME:-~/.local/share}/amp/threads"),),
     read=read,
 )

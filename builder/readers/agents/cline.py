@@ -677,6 +677,7 @@ READER = Reader(
     recognise=_recognise,
     checked="3.0.65",
     is_agent=True,
+    doubles=True,
     homes=(
         Home("Cline", "${CLINE_SESSION_DATA_DIR:-~/.cline/data/sessions}"),
         Home("Cline", "${CLINE_DATA_DIR:-~/.cline/data}/sessions"),

@@ -156,6 +156,7 @@ READER = Reader(
     recognise=_recognise,
     homes=(Home("Continue", "${CONTINUE_GLOBAL_DIR:-~/.continue}/sessions"),),
     is_agent=True,
+    doubles=True,
     checked="1.5.47",
     read=_read,
 )

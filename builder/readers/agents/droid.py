@@ -186,5 +186,6 @@ READER = Reader(
     checked="0.225.2",
     homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
     is_agent=True,
+    doubles=True,
     read=_read,
 )

@@ -631,6 +631,7 @@ READER = Reader(
     evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
+    doubles=True,
     checked="0.61.0",
     homes=(
         Home("Gemini CLI", "~/.gemini/tmp"),

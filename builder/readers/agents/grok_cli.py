@@ -251,6 +251,7 @@ READER = Reader(
     checked="1.0.41",
     homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),
     is_agent=True,
+    doubles=True,
     read=_read,
     is_store=lambda folder: folder.is_file(_ROWS) and folder.is_file("summary.json"),
     holds=_FILES.__contains__,

@@ -148,5 +148,6 @@ READER = Reader(
     recognise=_recognise,
     homes=(Home("Letta Code", "~/.letta/transcripts"),),
     is_agent=True,
+    doubles=True,
     read=_read,
 )

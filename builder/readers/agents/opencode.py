@@ -691,6 +691,7 @@ READER = Reader(
     evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
+    doubles=True,
     checked="1.18.33",
     homes=(
         Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/storage"),

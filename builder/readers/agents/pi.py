@@ -957,6 +957,7 @@ READER = Reader(
     evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
+    doubles=True,
     checked="1.6.0",
     homes=(
         Home("Pi", "${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions"),

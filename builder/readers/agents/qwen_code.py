@@ -402,6 +402,7 @@ READER = Reader(
     evidence=("source", "files"),
     recognise=_recognise,
     is_agent=True,
+    doubles=True,
     checked="0.24.4",
     homes=(Home("Qwen Code", "~/.qwen/projects"),),
     read=read,

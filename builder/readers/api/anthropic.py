@@ -24,7 +24,7 @@ from builder.problem import Problem
 from builder.readers.api.codec import Api, ApiAnswer, History
 from builder.readers.api.dialects import ANTHROPIC, request_dialect
 from builder.readers.api.exchanges import Exchange
-from builder.readers.toolkit.chat_messages import results_apart
+from builder.readers.toolkit.chat_messages import results_apart, value_arguments
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -130,7 +130,7 @@ def _call(block: Block) -> ToolCall | Unparsed:
         return Unparsed(dumps(block), "bad_call")
     if as_str(block, "caller", "type") not in ("", "direct"):
         return Unparsed(name, "programmatic_call")
-    return ToolCall(name, block.get("input"), name_or_none(block.get("id")))
+    return ToolCall(name, value_arguments(block.get("input")), name_or_none(block.get("id")))
 
 
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control", "id"})

@@ -20,12 +20,12 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import dumps
+from builder.jsonio import dumps, loads_text
 from builder.problem import Problem
 from builder.readers.api.codec import Api, ApiAnswer, History
 from builder.readers.api.dialects import BEDROCK, BEDROCK_EVENTS, path_of, request_dialect
 from builder.readers.api.exchanges import Exchange
-from builder.readers.toolkit.chat_messages import results_apart
+from builder.readers.toolkit.chat_messages import results_apart, value_arguments
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
@@ -68,7 +68,7 @@ class _Block:
     def logged(self) -> dict[str, Json]:
         if self.use:
             text = "".join(self.input)
-            given = self.value if self.value is not None and not text else text
+            given = self.value if self.value is not None and not text else loads_text(text)
             return {"toolUse": {**self.use, "input": given}}
         if self.thought is not None:
             return {"reasoningContent": {"reasoningText": {"text": "".join(self.thought)}}}
@@ -234,7 +234,8 @@ def _is_silent(block: dict[str, Json]) -> bool:
 def _call(use: dict[str, Json]) -> Part:
     if use.get("type") not in (None, "tool_use"):  # the service runs it and adds the result itself
         return Unparsed(dumps(use), "server_tool")
-    return ToolCall(as_str(use.get("name")), use.get("input"), name_or_none(use.get("toolUseId")))
+    arguments = value_arguments(use.get("input"))
+    return ToolCall(as_str(use.get("name")), arguments, name_or_none(use.get("toolUseId")))
 
 
 def _result(result: dict[str, Json]) -> Part:

@@ -33,7 +33,12 @@ from builder.readers.api.dialects import (
     request_dialect,
 )
 from builder.readers.api.exchanges import Exchange
-from builder.readers.toolkit.chat_messages import media_of, results_apart, text_or_data
+from builder.readers.toolkit.chat_messages import (
+    media_of,
+    results_apart,
+    text_or_data,
+    value_arguments,
+)
 from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
@@ -385,7 +390,8 @@ def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
     if "functionCall" in part:
         call = as_dict(part["functionCall"])
         call_id = name_or_none(call.get("id"))
-        return ToolCall(as_str(call.get("name")), call.get("args"), call_id, keys.of(call_id))
+        arguments = value_arguments(call.get("args"))
+        return ToolCall(as_str(call.get("name")), arguments, call_id, keys.of(call_id))
     if "functionResponse" in part:
         return _result(as_dict(part["functionResponse"]))
     if "inlineData" in part or "fileData" in part:

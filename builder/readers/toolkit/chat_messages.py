@@ -102,6 +102,15 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
     return calls
 
 
+def value_arguments(value: Json) -> Json:
+    """Returns the arguments of an API that sends them as a value.
+
+    A text there is JSON that a proxy encoded once more: it is returned in quotes, so that the
+    normaliser counts it as doubly encoded.
+    """
+    return dumps(value) if isinstance(value, str) else value
+
+
 def qualified(namespace: Json, name: str) -> str:
     """Returns a tool's name with its namespace, if any, as in `mcp__server__tool`."""
     if not isinstance(namespace, str) or not namespace:
@@ -156,8 +165,6 @@ def chat_message(message: dict[str, Json]) -> Message:
 def tool_result(message: dict[str, Json]) -> ToolResult:
     """Returns the result in a message of role tool (or the older role function)."""
     name = as_str(message.get("name")) or as_str(message.get("tool_name"))
-    if "recipient" in message or "channel" in message:  # harmony
-        name = name.removeprefix("functions.")
     return ToolResult(
         content(message.get("content")),
         call_id=name_or_none(message.get("tool_call_id")),

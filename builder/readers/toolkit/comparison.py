@@ -296,7 +296,9 @@ def _adds_arguments(answer: Message, turn: Message) -> bool:
     if not made or len(made) != len(sent) or words(answer) != words(turn):
         return False
     for one, other in zip(made, sent, strict=True):
-        given, completed = json_in_text(one.arguments), json_in_text(other.arguments)
+        given, completed = (
+            json_in_text(call.arguments, beginnings='{["', levels=2) for call in (one, other)
+        )
         if one.name != other.name or not isinstance(given, dict) or not isinstance(completed, dict):
             return False
         if any(key not in completed or completed[key] != given[key] for key in given):

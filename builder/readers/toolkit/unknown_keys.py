@@ -15,6 +15,7 @@ from functools import cache
 from importlib.resources import files
 
 from builder.conversation import (
+    PREAMBLE,
     Conversation,
     Event,
     Json,
@@ -157,6 +158,8 @@ def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) ->
         parts = tuple(ToolCall(name, one.text) if one is words[0] else one for one in parts)
     elif kind in _THOUGHT_KINDS:
         parts = tuple(Reasoning(part.text) if isinstance(part, Text) else part for part in parts)
+    elif kind == PREAMBLE:
+        speaker = PREAMBLE
     elif kind in _OTHER_KINDS and words and len(words) == len(parts):
         parts = (*parts, unknown_part(f"{key} {kind}"))
     elif key == "channel":
@@ -171,7 +174,7 @@ def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) ->
 
 
 def _is_odd_channel(kind: str) -> bool:
-    return kind not in ("", "final", *_THOUGHT_KINDS, *_OTHER_KINDS, *_MEDIUMS)
+    return kind not in ("", "final", PREAMBLE, *_THOUGHT_KINDS, *_OTHER_KINDS, *_MEDIUMS)
 
 
 def _is_flag(key: str, value: Json) -> bool:

@@ -477,6 +477,7 @@ def _conversation(
 
 READER = Reader(
     name="vercel-ai-sdk",
+    doubles=True,
     summary=(
         "Vercel AI SDK chats: UI messages (AI SDK 4 and later) and model messages with "
         "tool-call parts; the spans of its telemetry"

@@ -746,6 +746,7 @@ READER = Reader(
     evidence=("files", "parsers"),
     recognise=recognise,
     is_agent=True,
+    doubles=True,
     checked="2.1.332",
     homes=(Home("Claude Code", "${CLAUDE_CONFIG_DIR:-~/.claude}/projects"),),
     read=read,

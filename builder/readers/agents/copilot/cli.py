@@ -524,5 +524,6 @@ READER = Reader(
     checked="1.0.102",
     homes=(Home("Copilot CLI", "~/.copilot/session-state"),),
     is_agent=True,
+    doubles=True,
     read=read,
 )

@@ -671,5 +671,6 @@ READER = Reader(
         Home("Copilot chat", f"{APPDATA}/*/User/workspaceStorage/*/chatSessions"),
     ),
     is_agent=True,
+    doubles=True,
     read=read,
 )
