@@ -297,7 +297,8 @@ _FORMS = (
 
 def _form(value: Json) -> _Form | None:
     if isinstance(value, list):
-        return _list_form(value)
+        # A whole list is a conversation, unlike records of which each is a message.
+        return _list_form(value) or (_FORMS[0] if openai_chat.is_plain_list(value) else None)
     return next((form for form in _FORMS if form.is_row(value)), None)
 
 
@@ -451,7 +452,10 @@ def _reader(form: _Form) -> Reader:
 
     def splits(source: Source) -> bool:
         # Rows are independent; requests continue earlier ones.
-        return source.peek.kind == "jsonl" and all(map(form.is_row, source.peek.records))
+        return source.peek.kind == "jsonl" and all(
+            form.is_row(one) or (isinstance(one, list) and _form(one) is form)
+            for one in source.peek.records
+        )
 
     return Reader(
         name=form.name,

@@ -582,6 +582,12 @@ def is_list(values: Sequence[Json]) -> bool:
     return has_functions or any("tool_calls" in one or one["role"] == "tool" for one in messages)
 
 
+def is_plain_list(values: Sequence[Json]) -> bool:
+    """Returns whether values are the messages of a whole conversation (XTuner)."""
+    roles = {as_str(value, "role") for value in values if "content" in as_dict(value)}
+    return roles >= {"user", "assistant"} and is_chat({"messages": [*values]})
+
+
 def is_row(value: Json) -> bool:
     """Returns whether a record is a row, without a model or with an answer at the end."""
     if not isinstance(value, dict):

@@ -266,13 +266,17 @@ def count_columns(
 ) -> Iterable[Event]:
     """Yields the events of a row; its conversations count its unknown columns.
 
-    So they do columns that say which messages are trained (`loss_mask: [0, 1]`).
+    So they do columns that say which messages are trained (`loss_mask: [0, 1]`). A column that
+    repeats a text of the conversation is read.
     """
     names = unknown_names(row, known)
     names += tuple(key for key, value in row.items() if key not in known and excludes(key, value))
     for event in events:
         if names and isinstance(event, Conversation):
-            codes = (unknown_code(name).replace("unknown:", UNKNOWN_COLUMN, 1) for name in names)
+            parts = (part for message in event.messages for part in message.parts)
+            texts = {part.text for part in parts if isinstance(part, Text)}
+            unread = [name for name in names if not (as_str(row[name]) and row[name] in texts)]
+            codes = (unknown_code(name).replace("unknown:", UNKNOWN_COLUMN, 1) for name in unread)
             event = replace(event, changes=Counter(event.changes) + Counter(codes))  # noqa: PLW2901 - completed
         yield event
 
@@ -348,6 +352,7 @@ class KnownKeys:
     json        keys, known too, whose text is JSON that is looked into
     inside      keys by which an object under a free key is one that is looked into
     beginnings  each name that begins so is known too (`NAME.*` in a declaration)
+    bodies      its records hold requests and responses of any API
     left_out    {path of keys: patterns}: a record that has one of these texts at the path is left
                 out as a whole, under a code
     """
@@ -358,6 +363,7 @@ class KnownKeys:
     json: frozenset[str] = frozenset()
     inside: frozenset[str] = frozenset()
     beginnings: tuple[str, ...] = ()
+    bodies: bool = False
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -370,7 +376,12 @@ class KnownKeys:
         }
         beginnings = tuple(sorted(name[:-1] for name in names["known"] if name.endswith("*")))
         known = frozenset().union(*names.values())
-        return cls(**names | {"known": known}, beginnings=beginnings, left_out=left_out)
+        return cls(
+            **names | {"known": known},
+            beginnings=beginnings,
+            bodies=table.get("bodies") is True,
+            left_out=left_out,
+        )
 
     def unknown_in(self, value: Json) -> list[str]:
         """Returns the unknown keys with text in a record, one for each object that has it."""
@@ -420,11 +431,27 @@ def _names(listed: str | list[str]) -> frozenset[str]:
     return frozenset(listed.split() if isinstance(listed, str) else listed)
 
 
+_APIS = (
+    "anthropic-messages", "bedrock-converse", "gemini-api", "openai-chat", "openai-responses",
+)  # fmt: skip
+
+
 @cache
-def shipped_keys(name: str) -> KnownKeys | None:
-    """Returns the keys of a built-in reader, or None if none are declared."""
+def shipped_keys(name: str, *, is_alone: bool = False) -> KnownKeys | None:
+    """Returns the keys of a built-in reader, or None if none are declared.
+
+    A format that holds bodies of any API has the keys of all APIs, unless it `is_alone`.
+    """
     place = files("builder.readers") / "keys" / f"{name}.toml"
-    return KnownKeys.parse(place.read_text(encoding="utf-8")) if place.is_file() else None
+    if not place.is_file():
+        return None
+    own = KnownKeys.parse(place.read_text(encoding="utf-8"))
+    if not own.bodies or is_alone:
+        return own
+    others = [keys for one in _APIS if (keys := shipped_keys(one, is_alone=True)) is not None]
+    known = own.known.union(*(keys.known for keys in others))
+    free = frozenset(name for keys in others for name in keys.free if name not in own.known)
+    return replace(own, known=known, free=own.free | free)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from builder.readers.api.dialects import (
     BEDROCK,
     GEMINI,
     OPENAI_RESPONSES,
+    is_event,
     request_dialect,
     response_dialect,
 )
@@ -168,7 +169,7 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
         if _is_definition(body):
             notes.tools.append(body)  # Langfuse's LangChain callback appends the tools this way
             return []
-        if called := _calls_in_text(body):  # Koog gives its calls the role of their results
+        if called := _calls_in_content(body):  # Koog gives its calls the role of their results
             notes.changes["calls_in_text"] += 1
             return [Message("assistant", tuple(called))]
         parts = as_list(body)
@@ -184,7 +185,7 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
 
 
 def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Part]:
-    if called := _calls_in_text(body):
+    if called := _calls_in_content(body):
         notes.changes["calls_in_text"] += 1
         return called
     more = as_dict(fields.get("additional_kwargs"))
@@ -229,8 +230,10 @@ def _is_definition(value: Json) -> bool:
     return isinstance(inner.get("name"), str) and has_schema
 
 
-def _calls_in_text(value: Json) -> list[Part]:
-    return openai_calls(decoded(value)) if as_str(value).startswith('[{"') else []
+def _calls_in_content(value: Json) -> list[Part]:
+    """Returns the calls in a message's content (Koog), which platforms may have decoded."""
+    is_list = isinstance(value, list) or as_str(value).startswith('[{"')
+    return openai_calls(decoded(value)) if is_list else []
 
 
 def openai_calls(value: Json) -> list[Part]:
@@ -447,7 +450,7 @@ def read_outcome(value: Json, notes: PartNotes) -> Outcome:
 
 
 def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
-    value = decoded(raw)
+    value = _body_in(decoded(raw))
     if value is None or value == "" or depth > _MAX_WRAPPERS:
         return Outcome()
     if not isinstance(value, dict | list):
@@ -460,6 +463,18 @@ def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
         if outcome is not None:
             return outcome
     return _from_wrapper(raw, value, notes, depth)
+
+
+def _body_in(value: Json) -> Json:
+    """Returns the only provider's response in a list or under a key; other values unchanged."""
+    if isinstance(value, list):
+        values = [decoded(item) for item in value]
+    else:
+        values = [decoded(item) for item in as_dict(value).values()]
+    bodies = [one for one in values if isinstance(one, dict) and response_dialect(one) is not None]
+    has_own = isinstance(value, dict) and response_dialect(value) is not None
+    alone = len(bodies) == 1 and not has_own and (isinstance(value, dict) or len(values) == 1)
+    return bodies[0] if alone and not is_event(bodies[0]) else value
 
 
 def _from_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int) -> Outcome:
@@ -533,7 +548,7 @@ def _is_part(item: dict[str, Json]) -> bool:
 def _is_choice(item: dict[str, Json]) -> bool:
     if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
         return False
-    return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message
+    return not _calls_in_content(item.get("content"))  # Koog: each call is a message
 
 
 def _last_turn(messages: list[Message], fault: str | None) -> Outcome:

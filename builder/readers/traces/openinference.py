@@ -90,7 +90,8 @@ def _request(
     )
     notes = PartNotes()
     raw = _raw_request(raw_input, notes) if not inputs or _lost_results(inputs) else Request(())
-    outcome = read_outcome(raw_output, PartNotes()) if raw_output is not None else Outcome()
+    answer_notes = PartNotes()
+    outcome = read_outcome(raw_output, answer_notes) if raw_output is not None else Outcome()
     if not inputs and not outputs and not raw.messages and raw_input is None:
         return reading
     cut: list[str] = []
@@ -119,8 +120,11 @@ def _request(
         model=model,
     )
     if not answers or (outcome.whole and outcome.answers):
-        if outcome.before:
-            history = replace(history, messages=(*history.messages, *outcome.before))
+        history = replace(
+            history,
+            messages=(*history.messages, *outcome.before),
+            changes=history.changes + answer_notes.changes,
+        )
         answers = tuple(replace(answer, model=model) for answer in outcome.answers)
     elif len(answers) == len(outcome.answers):  # only the raw response contains the finish reason
         answers = tuple(

@@ -433,7 +433,11 @@ class _Log:
         for at, mark in enumerate(digests(messages, session)):
             asked = before if messages[at].role == "assistant" else None
             answers = self._answered.get(asked) if asked is not None else None
-            if answers and not any(is_same_turn(answer, messages[at:]) for answer in answers):
+            turn = messages[at]
+            if answers and not any(
+                answer.parts == turn.parts or is_same_turn(answer, messages[at:])
+                for answer in answers
+            ):
                 detail = f"message {at} is not what the model answered"
                 yield Problem("broken_history", conversation.record, detail, records=0)
                 return
