@@ -230,7 +230,7 @@ class Message:
     `context` is that of an assistant turn if it differs from the conversation's. `model` is the
     name of the model that gave an assistant turn, as logged; None: the conversation's. `speaker` is
     the participant's name, if several give answers (AutoGen): those of two are not one turn.
-    `PREAMBLE` as the participant: words to the user before calls, which are no answer by themselves.
+    `PREAMBLE` as the participant: words to the user before calls, no answer by themselves.
     `tokens` are those of an assistant turn, if the log has their ids; they are no part of its
     content.
     `response` is the provider's id of the response that gave it, if that is logged and is not
