@@ -6,13 +6,12 @@ import contextlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import accumulate, islice
 from pathlib import Path
 
 from builder.audit.run import evaluation_sets
-from builder.build.convert import Task, sole_reader
+from builder.build.convert import Task
 from builder.build.engine import Done, Engine
 from builder.build.plan import job_identity, plan
 from builder.build.publish import (
@@ -27,103 +26,17 @@ from builder.build.results import ChunkResult, ResultSummary, prune_results
 from builder.build.task import Job
 from builder.card.result import BuildResult
 from builder.config.sections import Config
-from builder.conversation import Conversation
 from builder.dataset.review import read_review
-from builder.jsonio import dumps
 from builder.normalize.joined import SeenAnswers, joined
-from builder.normalize.normalise import normalise
-from builder.normalize.options import LengthOptions
 from builder.normalize.tool_use import ToolUse
-from builder.normalize.units import examples
 from builder.output.folder import RemoteOutput, output_folder
 from builder.output.manifest import InputEntry, LogEntry, Manifest
 from builder.parallel.pool import OpenPool, SharedPool
 from builder.problem import UsageError
-from builder.qwen3.flat import flat_turn
 from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
-from builder.sources.listing import is_remote
 from builder.sources.source import Source
 from builder.sources.store import StoreFailed
-from builder.text import counted
-
-# -- estimates from a part of the input how much text a training unit will write -------------------
-
-_INPUTS = 48
-"""Number of inputs to sample, evenly spaced."""
-_CONVERSATIONS = 8
-"""Number of conversations to take from each."""
-_MAX_BYTES = 8 << 20
-"""A larger file is skipped unless its reader yields conversations line by line."""
-LARGE = 3.0
-"""A warning is printed from this factor on."""
-TOKEN = 3.5
-"""Code points of a token, to compare lengths with `limits.max_tokens`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _UnitCost:
-    """The text of a unit as a multiple of the text of `conversation`, measured on a few.
-
-    `files` were read for it, of `of_files`.
-    """
-
-    factor: float
-    conversations: int
-    files: int
-    of_files: int
-
-
-def unit_cost(tasks: Sequence[Task]) -> _UnitCost | None:
-    """Estimates the cost of the unit of the tasks; None if no conversation could be measured."""
-    whole = repeated = 0.0
-    conversations = 0
-    chosen = tasks[:: max(len(tasks) // _INPUTS, 1)]
-    for task in chosen:
-        for conversation in islice(_conversations(task), _CONVERSATIONS):
-            dialogue = normalise(conversation, task.options).dialogue
-            if dialogue is None:
-                continue
-            contents = (len(flat_turn(turn)[1]) for turn in dialogue.turns)
-            sizes = list(accumulate(contents, initial=len(dumps(list(dialogue.tools)))))
-            whole += _within(task.lengths, sizes[-1], sizes[-1])
-            written = 0
-            for example in examples(dialogue, task.options.unit, task.options.style):
-                size = sizes[len(example.dialogue.turns)]
-                repeated += _within(task.lengths, size, size - written)
-                written = size
-            conversations += 1
-    if not whole:
-        return None
-    files, of_files = ({task.origin for task in some} for some in (chosen, tasks))
-    return _UnitCost(repeated / whole, conversations, len(files), len(of_files))
-
-
-def _within(limits: LengthOptions, size: int, own: int) -> float:
-    """Returns the text of an example within the limits; `own` is what no example before it has."""
-    most = (limits.max_tokens or 0) * TOKEN
-    if not most or size <= most:
-        return size
-    return {"split": max(own, most), "cut": most, "reject": 0.0}[limits.too_long]
-
-
-def _conversations(task: Task) -> Iterator[Conversation]:
-    """Yields the conversations of a task's source; none if that would read a large file whole."""
-    if is_remote(task.source) or task.source.members or task.source.path is None:
-        return
-    copy = replace(task, source=task.source.unread_copy())
-    if (reader := sole_reader(copy)) is None:
-        return
-    try:
-        if reader.splits is None and task.source.path.stat().st_size > _MAX_BYTES:
-            return
-        for event in reader.read(copy.source):
-            if isinstance(event, Conversation):
-                yield event
-    except UsageError:
-        raise
-    except Exception:  # whatever the fault, the build itself reports it
-        return
 
 
 def _no_warning(text: str) -> None:
@@ -159,8 +72,6 @@ def build(
     evaluation_sets(config.audit.options.sets)  # a missing one is reported before the work begins
     chosen = config.select.review
     review = read_review(chosen.located) if chosen is not None else None
-    if config.normalize.unit != "conversation":
-        _warn_of_unit(tasks, config.normalize.unit, warn)
     if not fresh:
         refuse_other_inputs(config, out)
     scrub = config.audit.scrub
@@ -230,17 +141,6 @@ def _resumable() -> Iterator[None]:
         yield
     except StoreFailed as failed:
         raise UsageError(f"{failed}; the same command resumes") from None
-
-
-def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object]) -> None:
-    """Warns if the unit repeats the text many times."""
-    cost = unit_cost(tasks)
-    if cost is not None and cost.factor >= LARGE:
-        warn(
-            f"normalize.unit: {unit} takes about {cost.factor:.1f} times the tokens of"
-            f" conversation (estimated from {counted(cost.conversations, 'conversation')} in"
-            f" {cost.files:,} of {counted(cost.of_files, 'file')})"
-        )
 
 
 def _count_finished(tasks: Sequence[Task], done: Done, index: int, summary: ResultSummary) -> None:
