@@ -26,8 +26,9 @@ _QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_VERBOSITY": "error",
     "TOKENIZERS_PARALLELISM": "false",
+    "OPENBLAS_NUM_THREADS": "1",
 }
-"""Environment variables that silence transformers and the Hub client."""
+"""Environment variables that silence transformers and the Hub client, and avoid threads."""
 
 _AT_USE = ("TRANSFORMERS_NO_ADVISORY_WARNINGS", "TOKENIZERS_PARALLELISM")
 """Those that libraries read when they work, and not once for all when they are imported."""

@@ -56,6 +56,10 @@ class Preload:
     argument: str
 
 
+_server: list[int] = []
+"""The process id of the fork server, in it and in its workers."""
+
+
 class WorkersNotStarted(BuilderError):
     """Worker processes cannot be started: the system lacks memory, or killed a helper process."""
 
@@ -206,11 +210,6 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
             executor.shutdown(cancel_futures=True)
             raise
         executor.shutdown()
-        del executor  # its semaphores, while the tracker's functions are still followed
-        if sys.platform != "win32":
-            from builder.parallel.server import check_resource_tracker  # noqa: PLC0415 - as above
-
-            check_resource_tracker()
 
 
 class SharedPool:
@@ -301,8 +300,9 @@ def _start_worker() -> None:
     collect_seldom()
     die_with_parent()
     driver = multiprocessing.parent_process()
-    if driver is not None and not driver.is_alive():
-        os._exit(1)  # it ended before `die_with_parent`: no signal will come
+    is_orphan = _server != [] and os.getppid() != _server[0]
+    if is_orphan or (driver is not None and not driver.is_alive()):
+        os._exit(1)  # one of them ended before `die_with_parent`: no signal will come
     threading.Thread(target=_end_with_driver, daemon=True).start()
 
 
@@ -384,32 +384,37 @@ def _report(
         sys.__excepthook__(kind, error, traceback)
 
 
-def _preload(instructions: dict[str, Any]) -> None:
-    """Prepares this process as a fork server; raises whatever the preloading raises."""
+def preload(instructions: dict[str, Any]) -> None:
+    """Loads what workers share; a fault shows when the work itself meets it."""
+    if wanted := instructions["load"]:
+        with contextlib.suppress(Exception):
+            load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
+            load(wanted["argument"])
+    keep_loaded()
+
+
+def become_server(instructions: dict[str, Any]) -> None:
+    """Prepares this process as a fork server."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
+    own_process()
+    # There are as many workers as cores, so their libraries need no threads of their own.
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    # Called for what a forked worker raises before it begins its work.
+    sys.excepthook = _report
     if instructions["dies"]:
         die_with_parent()
     if os.getppid() != instructions["driver"]:
         os._exit(1)  # it ended before `die_with_parent`: no signal will come
     # Workers take the main module for imported, since they need nothing of it: otherwise each would
     # run the user's script again, up to the call that starts workers.
+    _server[:] = [os.getpid()]
     name, path = instructions["main"]
     if name:
         sys.modules["__main__"].__spec__ = ModuleSpec(name, None)
     if path:
         sys.modules["__main__"].__file__ = path
-    if wanted := instructions["load"]:
-        load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
-        load(wanted["argument"])
-    keep_loaded()
+    preload(instructions)
 
 
 if PRELOAD in os.environ:  # elsewhere an import changes nothing
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
-    own_process()
-    # There are as many workers as cores, so their libraries need no threads of their own.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("RAYON_NUM_THREADS", "1")
-    # Called for what a forked worker raises before it begins its work.
-    sys.excepthook = _report
-    with contextlib.suppress(Exception):
-        _preload(json.loads(os.environ[PRELOAD]))
+    become_server(json.loads(os.environ[PRELOAD]))

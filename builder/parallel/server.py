@@ -1,5 +1,8 @@
 """Starts the fork server for as long as workers need it, and restores what it changes here.
 
+On Linux the server of a command is a fork of the command's own process, as long as that has one
+thread: both share what it has imported and loaded. Anywhere else it is started anew.
+
 Python has one fork server for each program, and it may be the caller's: then it is used as it is,
 and stays. One that was started here is ended with the last pool, since the caller's own processes
 would otherwise be forked from a server that ignores Ctrl-C and has loaded our tokenizer.
@@ -14,63 +17,14 @@ import os
 import signal
 import sys
 import threading
-import warnings
-from collections.abc import Iterator
-from multiprocessing import forkserver, resource_tracker, spawn
+from collections.abc import Iterator, Sequence
+from multiprocessing import forkserver, resource_tracker, spawn, util
 from typing import Any
 
 from builder.parallel.host import PRELOAD, environment, is_own_process, sigint_blocked
+from builder.parallel.pool import become_server, preload
 
-# -- handles a resource tracker that the system kills ----------------------------------------------
-
-MESSAGE = (
-    "builder: warning: the system killed a helper process (Python's resource tracker), perhaps for"
-    " lack of memory; the run continues with a new one, and its result is not affected"
-)
-
-_last: list[int | None] = []
-"""The process id of the last known tracker, if any."""
-
-
-def check_resource_tracker() -> int | None:
-    """Returns the process id of the tracker, and starts it if it is not running.
-
-    Prints one line if the last known tracker is gone, instead of Python's warning for developers.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
-        resource_tracker.ensure_running()
-    pid: int | None = getattr(resource_tracker._resource_tracker, "_pid", None)
-    if _last and _last[0] not in (None, pid):
-        print(MESSAGE, file=sys.stderr)
-    _last[:] = [pid]
-    return pid
-
-
-@contextlib.contextmanager
-def followed_resource_tracker() -> Iterator[None]:
-    """Makes unregistering ignore objects that were registered with a tracker that is gone."""
-    register, unregister = resource_tracker.register, resource_tracker.unregister
-    trackers: dict[tuple[Any, str], int | None] = {}
-
-    def registered(name: Any, rtype: str) -> None:
-        tracker = check_resource_tracker()
-        register(name, rtype)
-        trackers[name, rtype] = tracker
-
-    def unregistered(name: Any, rtype: str) -> None:
-        tracker = check_resource_tracker()
-        if trackers.pop((name, rtype), tracker) == tracker:
-            unregister(name, rtype)
-
-    _last.clear()
-    resource_tracker.register, resource_tracker.unregister = registered, unregistered
-    try:
-        yield
-    finally:
-        if resource_tracker.register is registered:
-            resource_tracker.register, resource_tracker.unregister = register, unregister
-
+_STDERR = 2
 
 _lock = threading.Lock()
 _users = 0
@@ -100,36 +54,76 @@ def ensure_running(load: dict[str, str] | None) -> None:
     """Starts the fork server, unless one is running, also one that was killed.
 
     `load` has the fields of a `builder.parallel.pool.Preload`, what it loads for all workers.
-    Raises OSError or EOFError.
+    Raises OSError or EOFError if it cannot be started.
     """
     global _started  # noqa: PLW0603 - as above
-    instructions = json.dumps(
-        {
-            "load": load,
-            "main": _main_module(),
-            "driver": os.getpid(),
-            # For the kernel, a process loses its parent when the thread that started it ends.
-            "dies": threading.current_thread() is threading.main_thread(),
-        }
-    )
+    instructions = {
+        "load": load,
+        "main": _main_module(),
+        "driver": os.getpid(),
+        # For the kernel, a process loses its parent when the thread that started it ends.
+        "dies": threading.current_thread() is threading.main_thread(),
+    }
     server = _server()
     with _lock:
         is_ours = _started is not None
-        if not is_ours:
+        if _started is None:
             _started = contextlib.ExitStack()
-            _started.enter_context(followed_resource_tracker())
-        assert _started is not None
         with sigint_blocked():
-            check_resource_tracker()  # unblocks SIGINT after it has started its process
+            resource_tracker.ensure_running()  # unblocks SIGINT when it has started its process
         before = (_pid(server), server._preload_modules)
+        image = _image(instructions) if before[0] is None else contextlib.nullcontext()
         multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.pool"])
         try:
-            with sigint_blocked(), environment(**{PRELOAD: instructions}):
+            with sigint_blocked(), environment(**{PRELOAD: json.dumps(instructions)}), image:
                 forkserver.ensure_running()
         finally:
             server._preload_modules = before[1]
         if not is_ours and _pid(server) != before[0]:
             _started.callback(_kill, server)
+
+
+def _image(instructions: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+    """Loads what the server loads into this process; returns what makes the server a fork of it.
+
+    Does nothing in a caller's program, or where there are threads that a fork would lack.
+    """
+    if sys.platform != "linux" or not (is_own_process() and instructions["dies"]):
+        return contextlib.nullcontext()
+    preload(instructions)
+    is_alone = len(os.listdir("/proc/self/task")) == 1
+    return _forking(instructions) if is_alone else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _forking(instructions: dict[str, Any]) -> Iterator[None]:
+    """Makes `forkserver.ensure_running` fork this process instead of starting another."""
+
+    def fork(_: object, __: object, kept: Sequence[int]) -> int:
+        sys.stdout.flush()  # else the workers would print it, too
+        sys.stderr.flush()
+        if pid := os.fork():
+            return pid
+        try:
+            # What this process has open, such as the other end of the pipe that ends the server.
+            for number in map(int, os.listdir("/proc/self/fd")):
+                if number > _STDERR and number not in kept:
+                    with contextlib.suppress(OSError):
+                        os.close(number)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            become_server({**instructions, "load": None})
+            serve(*kept, [])
+        finally:
+            os._exit(0)
+
+    serve: Any = forkserver.main
+    library: Any = util
+    start, library.spawnv_passfds = library.spawnv_passfds, fork
+    try:
+        yield
+    finally:
+        library.spawnv_passfds = start
 
 
 def _end() -> None:

@@ -38,7 +38,7 @@ def run(code, **options):
         **options,
     )
     line = process.stdout.readline()
-    assert line.startswith("ready"), process.communicate()
+    assert line.startswith(("ready", "printed")), process.communicate()
     return process, line.split()[1:]
 
 
@@ -87,9 +87,19 @@ def test_a_call_that_holds_the_interpreter_is_killed(number, text):
     assert seconds < SECONDS + SLACK
 
 
-def test_workers_that_are_stuck_end_with_the_driver():
+each_server = pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param("", id="started anew"),
+        pytest.param("import builder.parallel.host as host; host.own_process()\n", id="a fork"),
+    ],
+)
+
+
+@each_server
+def test_workers_that_are_stuck_end_with_the_driver(own):
     process, pids = run(
-        "from builder.parallel.pool import worker_pool\n"
+        own + "from builder.parallel.pool import worker_pool\n"
         "interrupt_on_sigterm()\n"
         "with worker_pool(2, None) as pool:\n"
         "    pids = {pool.submit(os.getpid).result() for _ in range(20)}\n"
@@ -104,9 +114,10 @@ def test_workers_that_are_stuck_end_with_the_driver():
     assert wait_until_gone(map(int, pids))
 
 
-def test_stuck_workers_of_a_killed_driver_end_too():
+@each_server
+def test_stuck_workers_of_a_killed_driver_end_too(own):
     process, pids = run(
-        "from builder.parallel.pool import worker_pool\n"
+        own + "from builder.parallel.pool import worker_pool\n"
         "with worker_pool(2, None) as pool:\n"
         "    pids = {pool.submit(os.getpid).result() for _ in range(20)}\n"
         "    stuck = [pool.submit(eval, " + repr(STUCK) + ") for _ in range(2)]\n"
@@ -116,6 +127,21 @@ def test_stuck_workers_of_a_killed_driver_end_too():
     process.kill()
     process.communicate(timeout=60)
     assert wait_until_gone(list(map(int, pids)))
+
+
+def test_the_workers_of_a_command_share_what_it_has_imported():
+    process, shared = run(
+        "import builder.parallel.host as host; host.own_process()\n"
+        "from builder.parallel.pool import worker_pool\n"
+        "sys.only_here = True\n"
+        'look = \'hasattr(__import__("sys"), "only_here")\'\n'
+        "print('printed once')\n"
+        "with worker_pool(2, None) as pool:\n"
+        "    found = {pool.submit(eval, look).result() for _ in range(20)}\n"
+        "print(*found)"
+    )
+    out, error = process.communicate(timeout=60)
+    assert (shared, out, error) == (["once"], "True\n", "")
 
 
 def test_a_fork_server_whose_driver_is_gone_loads_nothing():
