@@ -9,7 +9,7 @@ other in each round. The parts:
 
 - ratios: building from raw logs (fresh and repeated) and verifying the samples, relative to H:
   `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over the
-  finished samples. `fast` uses fastokens, which is hidden otherwise. `floor` only renders the
+  finished samples. `fast` uses gigatoken, which is hidden otherwise. `floor` only renders the
   samples with the template. `H, map alone` excludes start-up and loading
 - small: a build of data/, beyond the imports of transformers and datasets
 - stages: CPU seconds per MB of log in each stage of a build with one worker, and how much text
@@ -82,7 +82,7 @@ def main() -> int:
             copies=options.copies or max(-(-ENOUGH // corpus.size), 10),
             rounds=options.rounds,
             workers=cores,
-            fast=_fastokens(),
+            fast=_gigatoken(),
             teich=options.teich and options.teich.absolute(),
         )
         _print_header(bench)
@@ -122,9 +122,9 @@ def _pin(workers: int | None) -> int:
     return workers or len(cores)
 
 
-def _fastokens() -> str | None:
+def _gigatoken() -> str | None:
     try:
-        return version("fastokens")
+        return version("gigatoken")
     except PackageNotFoundError:
         return None
 
@@ -137,9 +137,9 @@ def _print_header(bench: Bench) -> None:
     print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores; {', '.join(used)}")
     print(f"{bench.workers} workers on as many cores, {bench.rounds} rounds")
     if bench.fast:
-        print(f"fast: fastokens {bench.fast}")
+        print(f"fast: gigatoken {bench.fast}")
     else:
-        print("fast: fastokens is not installed, so its measurements are skipped")
+        print("fast: gigatoken is not installed, so its measurements are skipped")
     corpus = bench.corpus
     print(
         f"input: {len(corpus.logs)} files, {corpus.size / 1e6:.2f} MB, {bench.copies} copies:"

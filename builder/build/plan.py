@@ -61,7 +61,7 @@ PACKAGES = (
     "jsonschema-rs",
     "google-re2",
     "ahocorasick-rs",
-    "fastokens",
+    "gigatoken",
     "datasets",
     "pyarrow",
     "pyyaml",

@@ -17,11 +17,9 @@ def preload(tokenizer: str, imports: Callable[[], object] = lambda: None) -> Non
 
     `imports` imports anything else that the workers need.
     """
+    import jsonschema_rs  # noqa: F401, PLC0415 - used by the checks of arguments
+
     from builder.qwen3.tokenizer import target_for  # noqa: PLC0415 - heavy
 
-    def libraries() -> None:
-        import jsonschema_rs  # noqa: F401, PLC0415 - used by the checks of arguments
-
-        imports()
-
-    target_for(tokenizer).prepare(libraries)
+    imports()
+    target_for(tokenizer).prepare()

@@ -22,7 +22,7 @@ TINY = ROOT / "data" / "claude-code" / "parallel.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line; `fast=False` hides fastokens from it, `clear` is removed before each run."""
+    """A command line; `fast=False` hides gigatoken from it, `clear` is removed before each run."""
 
     line: Sequence[str]
     fast: bool = True
@@ -54,7 +54,7 @@ def child(name: str, *arguments: str | Path) -> list[str]:
 class Bench:
     """The corpus, a scratch folder and the options, which all parts share.
 
-    `fast` is the version of fastokens, None if it is not installed.
+    `fast` is the version of gigatoken, None if it is not installed.
     """
 
     corpus: Corpus
@@ -67,13 +67,13 @@ class Bench:
     _made: dict[int, Copies] = field(default_factory=dict)
 
     def environment(self, *, fast: bool) -> Mapping[str, str]:
-        """Returns the environment of children: this tree's builder, and fastokens only if `fast`.
+        """Returns the environment of children: this tree's builder, and gigatoken only if `fast`.
 
-        Otherwise fastokens is hidden by a module of that name that cannot be imported.
+        Otherwise gigatoken is hidden by a module of that name that cannot be imported.
         """
         hidden = self.scratch / "hidden"
         hidden.mkdir(exist_ok=True)
-        (hidden / "fastokens.py").write_text('raise ImportError("hidden by scripts/bench.py")\n')
+        (hidden / "gigatoken.py").write_text('raise ImportError("hidden by scripts/bench.py")\n')
         paths = [str(ROOT)] if fast else [str(hidden), str(ROOT)]
         return {
             **os.environ,

@@ -186,30 +186,6 @@ def test_a_missing_tokenizer_is_one_line(monkeypatch, name):
     assert repr(name) in str(error.value)
 
 
-class Shim:
-    """The interface of fastokens over the real tokenizer; `off(text)` is added to each id."""
-
-    off = staticmethod(lambda text: 0)
-
-    def __init__(self, backend):
-        self.backend = backend
-
-    @classmethod
-    def from_json_str(cls, text):
-        return cls(tokenizers.Tokenizer.from_str(text))
-
-    def encode_batch_flat(self, texts, add_special_tokens):
-        (text,) = texts
-        ids = self.backend.encode(text, add_special_tokens=add_special_tokens).ids
-        return np.array([number + self.off(text) for number in ids], dtype="<u4").tobytes(), b""
-
-    def no_truncation(self):
-        self.backend.no_truncation()
-
-    def no_padding(self):
-        self.backend.no_padding()
-
-
 OFF = {
     "never": lambda text: 0,
     "always": lambda text: 1,
@@ -217,10 +193,33 @@ OFF = {
 }
 
 
+@pytest.fixture
+def fast(monkeypatch):
+    """Puts the real tokenizer in gigatoken's place; returns the texts that it gets.
+
+    `off(text)` is added to each id.
+    """
+    texts = []
+
+    def replace(off=OFF["never"]):
+        class Shim:
+            def __init__(self, text):
+                self.backend = tokenizers.Tokenizer.from_str(text)
+
+            def encode(self, text):
+                texts.append(text)
+                ids = self.backend.encode(text, add_special_tokens=False).ids
+                return np.array([number + off(text) for number in ids], dtype="<u4")
+
+        monkeypatch.setattr(tokens, "gigatoken", lambda: types.SimpleNamespace(load_hf_json=Shim))
+        return texts
+
+    return replace
+
+
 @pytest.mark.parametrize("wrong", OFF)
-def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, saved, wrong):
-    shim = type("Shim", (Shim,), {"off": staticmethod(OFF[wrong])})
-    monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=shim))
+def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, saved, fast, wrong):
+    fast(OFF[wrong])
     monkeypatch.setattr(tokens, "CHECKED", 1)
     target = load(saved())
     text = target.render([{"role": "user", "content": "a b c"}], [])
@@ -242,21 +241,8 @@ def encoder(target):
     return tokens.Encoder(target.tokenizer.backend_tokenizer, target.fast)
 
 
-@pytest.fixture
-def encoded(monkeypatch):
-    """Returns a list that gets the texts which fastokens encodes."""
-    texts = []
-
-    class Noted(Shim):
-        def encode_batch_flat(self, given, add_special_tokens):
-            texts.extend(given)
-            return super().encode_batch_flat(given, add_special_tokens)
-
-    monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=Noted))
-    return texts
-
-
-def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved, encoded):
+def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved, fast):
+    encoded = fast()
     monkeypatch.setattr(tokens, "WORTH_LOADING", 10)
     encode = encoder(load(saved()))
     texts = ["a b", "c d", "e f g h", "i j"]
@@ -268,16 +254,17 @@ def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved, encod
 
 @pytest.mark.parametrize("little", [1, 1 << 20])
 def test_faster_ids_are_used_from_the_first_row_of_a_large_dataset(
-    monkeypatch, saved, encoded, little
+    monkeypatch, saved, fast, little
 ):
+    encoded = fast()
     monkeypatch.setattr(pool, "LITTLE_BYTES", little)
     row = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
     builder.verify_dataset([row], tokenizer=saved())
     assert [text == tokens._PROBE for text in encoded] == ([True, False] if little == 1 else [])
 
 
-def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastokens", None)
+def test_without_gigatoken_the_ids_are_those_of_tokenizers(monkeypatch):
+    monkeypatch.setattr(tokens, "gigatoken", lambda: None)
     monkeypatch.setattr(tokens, "WORTH_LOADING", 0)
     encode = encoder(target_for("qwen3"))
     assert encode("a b").tolist() == encode._true_ids("a b").tolist()
@@ -301,25 +288,9 @@ def test_values_derived_from_ids_agree_with_the_tokenizer(verifier, text, with_m
     assert tokens.across(range(len(text) + 1)) == sorted(inside)
 
 
-@pytest.fixture(scope="module")
-def embedded():
-    """Returns the embedded tokenizer as loaded with fastokens installed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokenizer, "fastokens", lambda: True)
-        target = load()
-        assert "Qwen2" not in type(target.tokenizer).__name__
-    return target
-
-
 @pytest.mark.slow
-def test_without_fastokens_auto_tokenizer_loads_the_embedded_one(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastokens", None)
-    assert "Qwen2" in type(load().tokenizer).__name__
-
-
-@pytest.mark.slow
-def test_the_embedded_tokenizer_equals_its_files_and_the_result_of_auto_tokenizer(embedded):
-    ours, theirs = embedded.tokenizer, automatic().tokenizer
+def test_the_embedded_tokenizer_equals_its_files_and_the_result_of_auto_tokenizer():
+    ours, theirs = target_for("qwen3").tokenizer, automatic().tokenizer
     definition = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
     assert json.loads(ours.backend_tokenizer.to_str()) == definition
     for name in (
@@ -336,8 +307,8 @@ def test_the_embedded_tokenizer_equals_its_files_and_the_result_of_auto_tokenize
 
 @pytest.mark.slow
 @given(text=st.text(max_size=60), with_thoughts=st.booleans())
-def test_both_render_and_tokenise_alike(embedded, text, with_thoughts):
-    target, other = embedded, automatic()
+def test_both_render_and_tokenise_alike(text, with_thoughts):
+    target, other = target_for("qwen3"), automatic()
     tool = {"type": "function", "function": {"name": "f", "description": text, "parameters": {}}}
     call = {"type": "function", "function": {"name": "f", "arguments": {text: text}}}
     thought = {"reasoning_content": text} if with_thoughts else {}

@@ -32,7 +32,7 @@ def backend(request):
 
 @pytest.fixture(scope="module")
 def table(backend):
-    return TokenTable(backend)
+    return TokenTable.of(backend)
 
 
 @pytest.fixture(autouse=True)
@@ -90,19 +90,32 @@ def test_a_vocabulary_in_another_order_is_refused(change):
     ]
     model = {**definition["model"], "merges": [], "vocab": vocabulary}
     definition = {**definition, "added_tokens": added, "model": model}
-    assert TokenTable(Tokenizer.from_str(json.dumps(definition))).added == {256: "<a>", 257: "<b>"}
+    table = TokenTable.of(Tokenizer.from_str(json.dumps(definition)))
+    assert table.added == {256: "<a>", 257: "<b>"}
     if change.startswith("a plain"):
         vocabulary["zz"] = 300
     else:
         del vocabulary[next(iter(vocabulary))]
     with pytest.raises(ValueError, match="exactly the ids below"):
-        TokenTable(Tokenizer.from_str(json.dumps(definition)))
+        TokenTable.of(Tokenizer.from_str(json.dumps(definition)))
 
 
-def test_fastokens_gives_the_ids_of_the_embedded_tokenizer():
-    pytest.importorskip("fastokens", reason="the extra `fast` is not installed")
+@pytest.mark.parametrize("way", ["file", "json"])
+def test_gigatoken_gives_the_ids_of_the_embedded_tokenizer(way):
+    pytest.importorskip("gigatoken", reason="the extra `fast` is not installed")
     target = target_for("qwen3")
-    encoder = Encoder(target.tokenizer.backend_tokenizer, target.fast)
-    encoder.use(target.fast())  # compares a probe
-    text = unicodedata.normalize("NFC", "".join(PARTS))
-    assert encoder(text).tolist() == encoder._true_ids(text).tolist()
+    backend = target.tokenizer.backend_tokenizer
+    fast = target.fast if way == "file" else lambda: tokens.fast_from_json(backend.to_str())
+    encoder = Encoder(backend, fast)
+    encoder.load()  # compares a probe
+    assert encoder._fast is not None
+    for text in ("".join(PARTS), unicodedata.normalize("NFC", "".join(PARTS)), "e\u0301 \u212b"):
+        assert encoder(text).tolist() == encoder._true_ids(text).tolist()
+
+
+def test_the_vocabulary_file_is_that_of_the_tokenizer():
+    target = target_for("qwen3")
+    ours, theirs = target._table, TokenTable.of(target.tokenizer.backend_tokenizer)
+    assert ours.added == theirs.added
+    assert np.array_equal(ours.lengths, theirs.lengths)
+    assert np.array_equal(ours.joined, theirs.joined)

@@ -102,8 +102,8 @@ def many(_: tuple[Any, ...], made: Any) -> Any:
 
 STAGES: tuple[tuple[str, str, str, Texts], ...] = (
     ("open tokenizers", "builder.qwen3.tokenizer", "pretrained", None),
-    ("open tokenizers", "builder.qwen3.tokenizer", "fast_backend", None),
-    ("open tokenizers", "builder.qwen3.tokenizer", "TokenTable", None),
+    ("open tokenizers", "builder.qwen3.tokenizer", "fast_from_file", None),
+    ("open tokenizers", "builder.qwen3.tokenizer", "TokenTable.read", None),
     ("find inputs", "builder.build.job", "plan", None),
     ("read", "builder.build.convert", "read_events", None),
     ("spool", "builder.build.convert", "Spool.record", None),
