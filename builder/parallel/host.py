@@ -145,6 +145,9 @@ PRELOAD = "BUILDER_PRELOAD"
 (`builder.parallel.pool.Preload`), the pid of the `driver`, and whether the server `dies` with it.
 """
 
+SERVER: list[int] = []
+"""The process id of the fork server, in it and in its workers."""
+
 _PR_SET_PDEATHSIG = 1
 """prctl(2): sets the signal that the kernel sends to a process when its parent ends."""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import json
 import multiprocessing
 import os
 import signal
@@ -16,13 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
-from importlib.machinery import ModuleSpec
 from itertools import chain, islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from builder.parallel.host import PRELOAD, collect_seldom, die_with_parent, keep_loaded, own_process
+from builder.parallel.host import SERVER, collect_seldom, die_with_parent, own_process
 from builder.problem import BuilderError
 
 AHEAD = 3
@@ -54,10 +50,6 @@ class Preload:
     module: str
     function: str
     argument: str
-
-
-_server: list[int] = []
-"""The process id of the fork server, in it and in its workers."""
 
 
 class WorkersNotStarted(BuilderError):
@@ -300,7 +292,7 @@ def _start_worker() -> None:
     collect_seldom()
     die_with_parent()
     driver = multiprocessing.parent_process()
-    is_orphan = _server != [] and os.getppid() != _server[0]
+    is_orphan = SERVER != [] and os.getppid() != SERVER[0]
     if is_orphan or (driver is not None and not driver.is_alive()):
         os._exit(1)  # one of them ended before `die_with_parent`: no signal will come
     threading.Thread(target=_end_with_driver, daemon=True).start()
@@ -366,55 +358,3 @@ def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list
             batch, batch_bytes = [], 0
     if batch:
         yield batch
-
-
-# -- does the preloading that a pool requests, in the fork server ----------------------------------
-
-
-def _report(
-    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-) -> None:
-    """Prints an exception of a worker that starts, unless it shows that the driver has ended.
-
-    A driver that is interrupted removes the semaphores that a worker then opens (an error that
-    names no file) and closes the pipe that it then reads.
-    """
-    is_semaphore = isinstance(error, FileNotFoundError) and error.filename is None
-    if not (is_semaphore or isinstance(error, EOFError)):
-        sys.__excepthook__(kind, error, traceback)
-
-
-def preload(instructions: dict[str, Any]) -> None:
-    """Loads what workers share; a fault shows when the work itself meets it."""
-    if wanted := instructions["load"]:
-        with contextlib.suppress(Exception):
-            load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
-            load(wanted["argument"])
-    keep_loaded()
-
-
-def become_server(instructions: dict[str, Any]) -> None:
-    """Prepares this process as a fork server."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
-    own_process()
-    # There are as many workers as cores, so their libraries need no threads of their own.
-    os.environ.setdefault("RAYON_NUM_THREADS", "1")
-    # Called for what a forked worker raises before it begins its work.
-    sys.excepthook = _report
-    if instructions["dies"]:
-        die_with_parent()
-    if os.getppid() != instructions["driver"]:
-        os._exit(1)  # it ended before `die_with_parent`: no signal will come
-    # Workers take the main module for imported, since they need nothing of it: otherwise each would
-    # run the user's script again, up to the call that starts workers.
-    _server[:] = [os.getpid()]
-    name, path = instructions["main"]
-    if name:
-        sys.modules["__main__"].__spec__ = ModuleSpec(name, None)
-    if path:
-        sys.modules["__main__"].__file__ = path
-    preload(instructions)
-
-
-if PRELOAD in os.environ:  # elsewhere an import changes nothing
-    become_server(json.loads(os.environ[PRELOAD]))

@@ -11,6 +11,7 @@ would otherwise be forked from a server that ignores Ctrl-C and has loaded our t
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import multiprocessing
 import os
@@ -18,11 +19,21 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
 from multiprocessing import forkserver, resource_tracker, spawn, util
+from types import TracebackType
 from typing import Any
 
-from builder.parallel.host import PRELOAD, environment, is_own_process, sigint_blocked
-from builder.parallel.pool import become_server, preload
+from builder.parallel.host import (
+    PRELOAD,
+    SERVER,
+    die_with_parent,
+    environment,
+    is_own_process,
+    keep_loaded,
+    own_process,
+    sigint_blocked,
+)
 
 _STDERR = 2
 
@@ -73,7 +84,9 @@ def ensure_running(load: dict[str, str] | None) -> None:
             resource_tracker.ensure_running()  # unblocks SIGINT when it has started its process
         before = (_pid(server), server._preload_modules)
         image = _image(instructions) if before[0] is None else contextlib.nullcontext()
-        multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.pool"])
+        multiprocessing.get_context("forkserver").set_forkserver_preload(
+            ["builder.parallel.pool", __name__]
+        )
         try:
             with sigint_blocked(), environment(**{PRELOAD: json.dumps(instructions)}), image:
                 forkserver.ensure_running()
@@ -90,7 +103,7 @@ def _image(instructions: dict[str, Any]) -> contextlib.AbstractContextManager[No
     """
     if sys.platform != "linux" or not (is_own_process() and instructions["dies"]):
         return contextlib.nullcontext()
-    preload(instructions)
+    _preload(instructions)
     is_alone = len(os.listdir("/proc/self/task")) == 1
     return _forking(instructions) if is_alone else contextlib.nullcontext()
 
@@ -112,7 +125,7 @@ def _forking(instructions: dict[str, Any]) -> Iterator[None]:
                         os.close(number)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            become_server({**instructions, "load": None})
+            _become_server({**instructions, "load": None})
             serve(*kept, [])
         finally:
             os._exit(0)
@@ -162,3 +175,55 @@ def _pid(server: Any) -> int | None:
 def _main_module() -> tuple[str | None, str | None]:
     data = spawn.get_preparation_data("")
     return data.get("init_main_from_name"), data.get("init_main_from_path")
+
+
+# -- does the preloading that a pool requests, in the fork server ----------------------------------
+
+
+def _report(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Prints an exception of a worker that starts, unless it shows that the driver has ended.
+
+    A driver that is interrupted removes the semaphores that a worker then opens (an error that
+    names no file) and closes the pipe that it then reads.
+    """
+    is_semaphore = isinstance(error, FileNotFoundError) and error.filename is None
+    if not (is_semaphore or isinstance(error, EOFError)):
+        sys.__excepthook__(kind, error, traceback)
+
+
+def _preload(instructions: dict[str, Any]) -> None:
+    """Loads what workers share; a fault shows when the work itself meets it."""
+    if wanted := instructions["load"]:
+        with contextlib.suppress(Exception):
+            load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
+            load(wanted["argument"])
+    keep_loaded()
+
+
+def _become_server(instructions: dict[str, Any]) -> None:
+    """Prepares this process as a fork server."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
+    own_process()
+    # There are as many workers as cores, so their libraries need no threads of their own.
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    # Called for what a forked worker raises before it begins its work.
+    sys.excepthook = _report
+    if instructions["dies"]:
+        die_with_parent()
+    if os.getppid() != instructions["driver"]:
+        os._exit(1)  # it ended before `die_with_parent`: no signal will come
+    # Workers take the main module for imported, since they need nothing of it: otherwise each would
+    # run the user's script again, up to the call that starts workers.
+    SERVER[:] = [os.getpid()]
+    name, path = instructions["main"]
+    if name:
+        sys.modules["__main__"].__spec__ = ModuleSpec(name, None)
+    if path:
+        sys.modules["__main__"].__file__ = path
+    _preload(instructions)
+
+
+if PRELOAD in os.environ:  # elsewhere an import changes nothing
+    _become_server(json.loads(os.environ[PRELOAD]))

@@ -147,7 +147,7 @@ def test_the_workers_of_a_command_share_what_it_has_imported():
 def test_a_fork_server_whose_driver_is_gone_loads_nothing():
     instructions = {"load": None, "dies": True, "driver": os.getppid()}
     done = subprocess.run(
-        [sys.executable, "-c", "import builder.parallel.pool; print('loaded')"],
+        [sys.executable, "-c", "import builder.parallel.server; print('loaded')"],
         env={**os.environ, PRELOAD: json.dumps(instructions)},
         capture_output=True,
         text=True,
