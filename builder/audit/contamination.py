@@ -22,7 +22,7 @@ from builder.conversation import Json
 from builder.dataset.rows import dataset_rows
 from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.scrub.texts import value_strings
+from builder.scrub.redact import value_strings
 
 _SIZE = 8
 _OVERLAP = 0.5

@@ -12,7 +12,7 @@ from builder.dataset.meta import SampleMeta
 from builder.finding import AuditFinding, FindingExample, GateAction
 from builder.ledger import ranked
 from builder.sample import Dialogue, Sample
-from builder.scrub.texts import value_strings
+from builder.scrub.redact import value_strings
 
 EXAMPLES = 5
 """Examples kept for each code."""

@@ -16,8 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from builder.scrub.people import KEYED, TABLES, WORDS, name_before, named_person
-from builder.secrets.gate import Gate, starts
-from builder.secrets.hits import Hit, Joined, apart, remembering
+from builder.secrets.hits import Gate, Hit, Joined, apart, remembering, starts
 
 KINDS = (
     "mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id", "person_name",

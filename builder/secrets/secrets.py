@@ -14,9 +14,8 @@ from functools import cache
 from typing import Any
 
 from builder.secrets import names
-from builder.secrets.gate import Gate
 from builder.secrets.grade import entropy, is_password, is_random, is_stand_in
-from builder.secrets.hits import Hit, Joined, apart, outside_escapes, remembering
+from builder.secrets.hits import Gate, Hit, Joined, apart, outside_escapes, remembering
 from builder.secrets.tables import CONTEXTS, TOKENS, VALUES, Rule
 
 MARK = "REDACTED_"

@@ -15,8 +15,7 @@ from builder.qwen3.calls import ADDED_TOKENS
 from builder.qwen3.flat import flatten
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal
-from builder.scrub.redact import Scrubber
-from builder.scrub.texts import dialogue_strings
+from builder.scrub.redact import Scrubber, dialogue_strings
 from builder.secrets.secrets import find_secrets
 
 PLANTS = {

@@ -10,7 +10,7 @@ from support.sensitive.planted import scrubber
 from support.sensitive.rule_examples import expand
 
 from builder.sample import Call, Dialogue, Turn
-from builder.secrets import gate
+from builder.secrets import hits
 from builder.secrets import secrets as engine
 from builder.secrets.secrets import find_secrets, secrets_in
 from builder.secrets.tables import CONTEXTS, TOKENS
@@ -81,7 +81,7 @@ def test_redaction_keeps_json_readable(rule, seed, times, tail):
 def test_the_extra_fast_changes_no_finding(monkeypatch):
     texts = [expand(rule.example)[0] for rule in RULES] + ["password=hunter22\u00e9", "", "none"]
     fast = [find_secrets(text) for text in texts]
-    monkeypatch.setattr(gate, "ahocorasick_rs", None)
+    monkeypatch.setattr(hits, "ahocorasick_rs", None)
     assert [secrets_in.__wrapped__([text])[0] for text in texts] == fast
     assert secrets_in.__wrapped__(texts) == fast, "texts searched together do not touch"
 

@@ -39,13 +39,7 @@ from builder.readers.mapping.names import (
     rank,
 )
 from builder.readers.mapping.propose import propose_shape
-from builder.readers.mapping.read import (
-    conversations,
-    listed,
-    mapped_records,
-    role_of,
-)
-from builder.readers.mapping.reading import reading_of
+from builder.readers.mapping.read import conversations, listed, mapped_records, reading_of, role_of
 from builder.readers.mapping.spec import (
     QUESTION,
     ROLES,
