@@ -90,7 +90,8 @@ class Unparsed:
 LOST_RECORD = Unparsed("", "lost_record")
 """In a message of the user: the log lacks records here, so that answers after it lack `history`.
 
-An answer to a result whose call is lost ends the sample: it would answer what came before.
+An answer right after it, or to a result whose call is lost, may answer what is lost: not trained.
+In an answer: records of the answer itself may be lost.
 """
 
 

@@ -57,7 +57,7 @@ class Block:
     text_last  assistant: number of text parts after a call
     results    assistant: the results logged for this turn, in logged order
     fault      code of a part of the turn that could not be parsed; for a user turn only
-               `unknown_part`, of a message without other parts, and `lost_record`
+               `unknown_part`, of a message without other parts
     unknown    the type of that unknown part
     untrained  assistant: why the turn is not a target (`Message.untrained`), or None
     context    assistant: the context of its message, if the reader states one

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from builder.conversation import (
     LOST_RECORD,
+    REPEAT,
     Content,
     Context,
     Conversation,
@@ -23,7 +24,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.normalize.calls import join_answers
-from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.tools import flat, is_name_only
 from builder.problem import Problem
@@ -104,6 +105,8 @@ class _DraftReader:
         self.hidden: set[str] = set()
         self.has_lost = False
         """Whether records are lost since the last message of the user or the model."""
+        self.answers_lost = False
+        """Whether the next answer may be that to a lost record."""
         self.moved: set[int] = set()
         """Ids of the blocks of the user that results went past."""
 
@@ -124,17 +127,15 @@ class _DraftReader:
                 self._results(message)
                 self._user(message)
             case "assistant":
-                if self.has_lost:  # it may answer the result of a lost call
-                    self._end()
                 self._assistant(message)
             case role:
                 return Problem("unknown_role", "message", f"role {role[:40]!r}", records=0)
         self.follows_answer = message.role == "assistant"
         if LOST_RECORD in message.parts:
-            self.has_lost = True
+            self.has_lost = self.answers_lost = True
             self.hidden.add("history")
         elif message.role in ("user", "assistant"):
-            self.has_lost = False
+            self.has_lost = self.answers_lost = False
         self.counts.update(map(unknown_key, message.unknown))
         if media:
             self.hidden.add("media")  # later turns saw something that a sample cannot show
@@ -174,19 +175,15 @@ class _DraftReader:
         if message.role == "tool" and not results:
             plain = tuple(part for part in message.parts if isinstance(part, Content))
             results = [ToolResult(plain)] if plain else []
+        asked = [call.id for call in calls_in(self._answer())]
         for result in results:
-            if not any(block.calls for block in self._answer()):
+            self.answers_lost = self.has_lost and result.call_id not in asked
+            if not asked:
                 self.counts["orphan_result"] += 1
                 self.hidden.add("history")  # later turns saw a result that a sample cannot show
-                if self.has_lost:  # its call is lost: what answers it would answer what is before
-                    self._end()
             else:
                 self.results.append(result)
                 self._count_moved()
-
-    def _end(self) -> None:
-        """Ends the sample here, at records that the log lacks."""
-        self.blocks.append(Block("user", fault=LOST_RECORD.code))
 
     def _count_moved(self) -> None:
         for block in self.blocks if self.asked is None else self.blocks[self.asked + 1 :]:
@@ -281,6 +278,8 @@ class _DraftReader:
                     texts_of_part = self._texts((part,))
                     texts += texts_of_part
                     last += len(texts_of_part) if calls else 0
+        if self.answers_lost and untrained in (None, REPEAT):
+            untrained = LOST_RECORD.code
         is_inserted = not (texts or calls or thoughts or results or fault or untrained)
         if is_inserted and not self.drops_harness and any(text.strip() for text in harness):
             texts, untrained = harness, "inserted"  # the program's text instead of an answer

@@ -14,7 +14,7 @@ from functools import partial
 from math import inf
 
 from builder.codes import UNTRAINED, meaning
-from builder.conversation import PREAMBLE, REPEAT, Json
+from builder.conversation import LOST_RECORD, PREAMBLE, REPEAT, Json
 from builder.jsonio import dumps
 from builder.normalize.calls import call_fault
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
@@ -53,7 +53,8 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Drops empty turns and joins consecutive user turns.
 
     Under `harness: drop` a turn of harness text is dropped (`harness_text`), unless it is the only
-    turn that an assistant turn answers (`harness_prompt`).
+    turn that an assistant turn answers (`harness_prompt`). Of two answers in a row, the first is
+    left out if records of it may be lost (`beside_lost`).
     """
     blocks: list[Block] = []
     counts: Counter[str] = Counter()
@@ -87,6 +88,10 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
                 fault=last.fault or block.fault,
                 unknown=last.unknown or block.unknown,
             )
+        elif last.fault == LOST_RECORD.code and not last.calls:
+            counts["beside_lost"] += 1  # its calls may be lost, and this answers their results
+            counts["reasoning_dropped"] += bool(last.reasoning)
+            blocks[-1] = block
         else:
             blocks.append(block)  # another answer (`successive`, `cut`)
     counts["harness_text"] += len(pending.texts) if pending else 0
@@ -95,7 +100,7 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 def _is_empty(block: Block, options: NormalizeOptions) -> bool:
     """Returns whether an assistant block has no content and does not end the conversation."""
-    if block.texts or block.calls or block.fault:
+    if block.texts or block.calls or block.fault not in (None, LOST_RECORD.code):
         return False
     return block.untrained != "server_tool" or options.untrained_turns == "weight"
 
@@ -250,7 +255,7 @@ They are shown in their true context, so they stay as context unless `untrained_
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", _SECOND_ANSWER),
     *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
-    *(_NO_THOUGHT, "undefined_tool", "media"),
+    *(_NO_THOUGHT, "undefined_tool", "media", LOST_RECORD.code),
     *LOST,
 )
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
@@ -258,7 +263,8 @@ FOREIGN = (
 _SHOWABLE = frozenset({"bad_call", "bad_arguments", "truncated", "truncated_answer"})
 """Faults of turns that later requests showed as text only.
 
-After any other fault the context is unknown, because it hides part of the turn.
+After any other fault the context is unknown, because it hides part of the turn; but what stands
+around a hole is there (`lost_record`).
 """
 
 
@@ -480,6 +486,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def _is_showable(block: Block) -> bool:
+    if block.fault == LOST_RECORD.code:
+        return block.role == "assistant" and bool(block.content.strip() or block.calls)
     return block.role == "assistant" and block.fault in _SHOWABLE and bool(block.content.strip())
 
 

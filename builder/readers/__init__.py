@@ -31,6 +31,7 @@ from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
 from builder.readers.homes import Home
+from builder.readers.toolkit.history import around_holes
 from builder.readers.toolkit.tool_forms import without_executions
 from builder.readers.toolkit.unknown_keys import KnownKeys, shipped_keys, watch
 from builder.sources.listing import Listing
@@ -191,7 +192,8 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
     events = _with_runs(reader.read(source))
     for event in events if seen is None else seen.complete(events):
         if isinstance(event, Conversation):
-            yield _completed(event, source, reader, doubt)
+            completed = _completed(event, source, reader, doubt)
+            yield from around_holes(completed) if reader.is_agent else (completed,)
         else:
             yield event
 

@@ -467,7 +467,7 @@ class _Rollout:
         if turn is not None and turn.role == "assistant" and not self.is_complete:
             answered = {result.call_id for result in turn.results}
             is_whole = bool(turn.calls) and all(call.id in answered for call in turn.calls)
-            turn.untrained = turn.untrained or (None if is_whole else "truncated_answer")
+            turn.parts += [] if is_whole else [LOST_RECORD]
         self.open = None
         self.turns.append(_RolloutTurn("user", [LOST_RECORD], hides={"history"}))
 
@@ -601,8 +601,8 @@ class _Rollout:
         if self.open is None or (self.open.results and not joins):
             is_counted = False if self.counts_answers else None
             self.open = _RolloutTurn("assistant", model=self.model, is_counted=is_counted)
-            if self.turns and LOST_RECORD in self.turns[-1].parts:
-                self.open.untrained = "truncated_answer"  # its beginning may be lost
+            if self.turns and self.turns[-1].parts == [LOST_RECORD]:
+                self.open.parts.append(LOST_RECORD)  # its beginning may be lost
             self.turns.append(self.open)
         self.open.parts += parts
         if hides is not None:

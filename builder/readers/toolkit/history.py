@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile, zip_longest
 from typing import Generic, TypeVar
 
 from builder.conversation import (
@@ -497,6 +497,66 @@ def _is_text(messages: tuple[Message, ...]) -> bool:
 def lost_message() -> Message:
     """Returns a message in the place of records that the log lacks (`LOST_RECORD`)."""
     return Message("user", (LOST_RECORD,))
+
+
+def around_holes(conversation: Conversation) -> Iterator[Conversation]:
+    """Yields the parts of a conversation that stand around holes in it (`lost_message`).
+
+    It is divided at a hole after calls without their results, or between two answers, if answers to
+    prompts follow: shown as one, what the hole separates would be joined. A later part begins with
+    the system prompt and the hole.
+    """
+    messages = conversation.messages
+    starts = [0]
+    for at, message in enumerate(messages):
+        if LOST_RECORD in message.parts and message.role == "user":
+            before, after = messages[starts[-1] : at], messages[at + 1 :]
+            if _are_apart(before, after) and _has_prompted(after):
+                starts.append(at)
+    if len(starts) == 1:
+        yield conversation
+        return
+    head = [*takewhile(lambda one: one.role in ("system", "developer"), messages)]
+    for number, (start, end) in enumerate(zip_longest(starts, starts[1:])):
+        part = messages[start:end]
+        yield replace(
+            conversation,
+            id=f"{conversation.id}+{number}" if number else conversation.id,
+            messages=(*head, *part) if number else part,
+            records=0 if number else conversation.records,
+            changes={} if number else conversation.changes,
+            complete=conversation.complete and end is None,
+        )
+
+
+def _are_apart(before: Sequence[Message], after: Sequence[Message]) -> bool:
+    """Returns whether the messages around a hole can be in no sample together."""
+    last = next((at for at in reversed(range(len(before))) if before[at].role == "assistant"), None)
+    if last is None:
+        return False
+    run = [*takewhile(lambda one: one.role == "assistant", before[last::-1])]
+    open_calls = [call for message in run for call in calls(message)]
+    is_answered = not open_calls and LOST_RECORD not in before[last].parts
+    for message in [*before[last + 1 :], *after]:
+        if message.role == "assistant":
+            return bool(open_calls) or is_answered
+        is_answered = is_answered and not _is_prompt(message)
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                _remove_answered(open_calls, part)
+    return bool(open_calls)
+
+
+def _has_prompted(messages: Sequence[Message]) -> bool:
+    """Returns whether an answer that may be trained follows a prompt of the user."""
+    prompt = next((at for at, one in enumerate(messages) if _is_prompt(one)), len(messages))
+    return any(one.role == "assistant" and one.untrained is None for one in messages[prompt:])
+
+
+def _is_prompt(message: Message) -> bool:
+    return message.role == "user" and any(
+        isinstance(part, Text) and not part.harness and part.text.strip() for part in message.parts
+    )
 
 
 def supply_results(

@@ -427,7 +427,8 @@ class Turns:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
         self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
         nodes = {line.uuid: line for line in lines}
-        cut_off, begun = _beside_holes(nodes, lost)
+        cut_off: set[str | None] = set()
+        beside_holes = _beside_holes(nodes, lost)
         for line in nodes.values():
             if line.kind in ("user", "assistant") and _notes_cut_off(line):
                 cut_off.add(_answer_above(line, nodes))
@@ -443,7 +444,7 @@ class Turns:
         self._turns = {
             line.uuid: turn
             for lines_of_response in responses.values()
-            for turn in [_turn(lines_of_response, cut_off, begun, arguments)]
+            for turn in [_turn(lines_of_response, cut_off, beside_holes, arguments)]
             for line in turn.lines
         }
 
@@ -541,15 +542,9 @@ def _notes_cut_off(line: SessionLine) -> bool:
     return not line.is_answer and any(notes)
 
 
-def _beside_holes(
-    nodes: Mapping[str, SessionLine], lost: Sequence[int]
-) -> tuple[set[str | None], set[str]]:
-    """Returns the uuids of lines of answers that may lack blocks after them, or before them.
-
-    The latter contain those that answer the result of a lost call.
-    """
-    ends: set[str | None] = set()
-    begins: set[str] = set()
+def _beside_holes(nodes: Mapping[str, SessionLine], lost: Sequence[int]) -> set[str]:
+    """Returns the uuids of lines of answers that may lack blocks, or that answer a lost line."""
+    beside: set[str] = set()
     asked: set[str | None] = {None}
     above: dict[tuple[str, str], tuple[SessionLine | None, SessionLine]] = {}  # answer, last line
     lacks_call: set[tuple[str, str]] = set()
@@ -561,17 +556,17 @@ def _beside_holes(
             is_unasked = not asked.issuperset(line.answered)
             lacks_call |= {line.group} if is_unasked or line.is_answer else set()
             if answer is not None and not _has_ended(answer):
-                ends |= {answer.uuid} if is_unasked or before.parent == answer.uuid else set()
+                beside |= {answer.uuid} if is_unasked or before.parent == answer.uuid else set()
         if line.is_answer:
-            begins |= {line.uuid} if line.group in lacks_call else set()
+            beside |= {line.uuid} if line.group in lacks_call else set()
             lacks_call.discard(line.group)
             asked.update(name_or_none(block.get("id")) for block in line.blocks)
         above[line.group] = (line if line.is_answer else answer, line)
     continued = {line.parent for line in nodes.values()}
     answers = {line.at: line for line in nodes.values() if line.is_answer}
     ahead = [answers[at - 1] for at in lost if at - 1 in answers]
-    ends |= {one.uuid for one in ahead if one.uuid not in continued and not _has_ended(one)}
-    return ends, begins
+    ends = (one.uuid for one in ahead if one.uuid not in continued and not _has_ended(one))
+    return beside.union(ends)
 
 
 def _are_calls(first: SessionLine, second: SessionLine) -> bool:
@@ -607,13 +602,13 @@ def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | 
 def _turn(
     lines: list[SessionLine],
     cut_off: Collection[str | None],
-    begun: Collection[str],
+    beside_holes: Collection[str],
     arguments: _WrittenArguments,
 ) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 
-    `cut_off`: uuids of the last lines of answers that were cut off. `begun`: those of lines before
-    which lines are lost.
+    `cut_off`: uuids of the last lines of answers that were cut off. `beside_holes`: those of lines
+    beside lines that are lost.
     """
     blocks: list[dict[str, Json]] = []
     parts: list[Part] = []
@@ -640,7 +635,7 @@ def _turn(
                 calls.append((part.id, line))
     has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else _ENDS)
     was_cut = finish_fault(stop) in ("truncated", "content_filter")
-    if any(line.uuid in begun for line in lines):
+    if any(line.uuid in beside_holes for line in lines):
         parts.append(LOST_RECORD)
     elif was_cut or not has_end or any(line.uuid in cut_off for line in lines):
         parts.append(Unparsed("", "truncated_answer"))

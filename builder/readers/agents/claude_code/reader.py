@@ -13,6 +13,7 @@ from itertools import zip_longest
 
 from builder.conversation import (
     LEVELS,
+    LOST_RECORD,
     REPEAT,
     Context,
     Conversation,
@@ -66,6 +67,7 @@ from builder.readers.agents.claude_code.tree import (
 from builder.readers.api.anthropic import read_parts
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import results_apart
+from builder.readers.toolkit.history import lost_message
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import not_object
@@ -358,6 +360,9 @@ def messages_of(
             logged = (line.value.get("message") for line in turn.lines)
             unknown = tuple(dict.fromkeys(key for one in logged for key in unknown_in(one, _KEYS)))
             yield Message("assistant", turn.parts, name, code, context, model, unknown=unknown)
+            continue
+        if sent.code == LOST_RECORD.code:
+            yield lost_message()
             continue
         role = as_str(sent.value.get("role"))
         parts = read_parts(sent.value.get("content"))

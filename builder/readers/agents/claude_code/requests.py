@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 from math import inf
 
-from builder.conversation import Json
+from builder.conversation import LOST_RECORD, Json
 from builder.readers.agents.claude_code.lines import (
     INTERRUPTED,
     LEAVES_PLAN_MODE,
@@ -150,7 +150,8 @@ class SentMessage:
 
     value   role and content as sent, string content as one text block
     turn    its turn in the log; None: it is no turn
-    code    for an assistant message without a turn: why it is not a target
+    code    for an assistant message without a turn: why it is not a target; `lost_record`: lines
+            are lost here
     """
 
     value: dict[str, Json]
@@ -703,15 +704,28 @@ class _Builder:
 
     def close(self, run: Sequence[SessionLine], *, last: bool = False) -> None:
         """Adds the lines between two answers as messages; `last`: no answer follows."""
+        holes = (at for at, line in enumerate(run) if line.kind == "hole" and line.parent)
+        hole = next(holes, None)
         turn, self._open = self._open, None
         answers: Sequence[LoggedResult] = ()
         if turn is not None:
             answers = self._answers[turn.key]
-            hole = next((at for at, line in enumerate(run) if line.kind == "hole"), None)
             stopped = _interrupted(run[:hole])
             is_unanswered = bool(turn.calls) and not last and hole is None
             if not answers and (stopped or is_unanswered):
                 self._leave_out(turn, "aborted" if stopped else "unanswered")
+        if hole is None:
+            self._between(run, answers)
+        elif any(line.results for line in run[hole:]):  # they are sent first
+            self.assembly.add("user", [], code=LOST_RECORD.code)
+            self._between(run, answers)
+        else:
+            self._between(run[:hole], answers)
+            self.assembly.add("user", [], code=LOST_RECORD.code)
+            self._between(run[hole + 1 :], ())
+
+    def _between(self, run: Sequence[SessionLine], answers: Sequence[LoggedResult]) -> None:
+        """Adds lines between two answers as messages, the results first."""
         user: list[list[Json]] = [[answer.block for answer in answers]] if answers else []
         system: list[str] = []
         segment: list[SessionLine] = []
