@@ -194,7 +194,7 @@ def _is_ui_part(value: Json) -> bool:
     return _is_chunk(part) or kind in _UI_PARTS or kind.startswith("data-")
 
 
-def _read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
+def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
     """Returns the messages that the model saw: for each step, its answer and its results.
 
     `number` is the index of the message in the chat; it replaces a missing id.
@@ -455,7 +455,7 @@ def _conversation(
         if message.get("role") == "data":
             continue  # for the application, never sent
         if "parts" in message or "toolInvocations" in message or isinstance(body, dict):
-            messages += _read_ui_message(message, number, notes)
+            messages += read_ui_message(message, number, notes)
         else:
             messages += read_messages([{**message, "content": body}], notes)
     messages = list(with_system(messages, system_text(chat.get("system"))))

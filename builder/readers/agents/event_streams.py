@@ -1,0 +1,302 @@
+"""Streams of events that agents print: Gemini CLI, Cursor, Managed Agents.
+
+Source: docs/formats/event-streams.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+from builder.conversation import (
+    Context,
+    Event,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.chat_messages import content, qualified, text_or_data
+from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    first_of,
+    model_of,
+    name_or_none,
+    unknown_code,
+)
+from builder.readers.toolkit.rows import RecordLog, add_records, objects
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
+from builder.sources.source import Record, Source
+
+
+@dataclass(slots=True)
+class _Stream(RecordLog):
+    """The events so far. An answer is open until the user or, after its results, the model speaks.
+
+    parts, results  of the open answer, which begins at `where`
+    """
+
+    UNENDED: ClassVar[str | None] = "truncated"
+    """The code of an answer that is open where the stream ends."""
+    model: str | None = None
+    parts: list[Part] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+    where: str = ""
+
+    def say(self, where: str, *parts: Part, is_piece: bool = False) -> None:
+        """Adds parts to the open answer; a piece continues the text or thought before it."""
+        if self.results:
+            self.end()
+        self.where = self.where or where
+        for part in parts:
+            last = self.parts[-1] if self.parts else None
+            if is_piece and isinstance(part, Text) and isinstance(last, Text):
+                self.parts[-1] = Text(last.text + part.text)
+            elif is_piece and isinstance(part, Reasoning) and isinstance(last, Reasoning):
+                self.parts[-1] = Reasoning(last.text + part.text)
+            elif not isinstance(part, Text | Reasoning) or part.text:
+                self.parts.append(part)
+
+    def end(self, code: str | None = None) -> None:
+        """Ends the open answer; `code`: why it is not whole, unless all its calls have results."""
+        if self.parts:
+            calls = {part.id for part in self.parts if isinstance(part, ToolCall)}
+            is_whole = bool(calls) and calls <= {one.call_id for one in self.results}
+            context = Context.lacking(self.missing)
+            parts, code = tuple(self.parts), None if is_whole else code
+            message = Message("assistant", parts, self.where, code, context)
+            self.history.append(message, self.where, RequestHead(model=self.model))
+        if self.results:
+            self.history.append(Message("tool", tuple(self.results)), self.where)
+        self.parts, self.results, self.where = [], [], ""
+
+    def lose(self, where: str) -> None:
+        """Notes that an event cannot be read: the answer beside it may lack it."""
+        self.end("truncated")
+        RecordLog.lose(self, where)
+
+    def ask(self, where: str, role: str, value: Json) -> None:
+        """Adds a message of the user or the program."""
+        self.end()
+        self.history.append(Message(role[:40], content(value)), where)
+
+    def unknown(self, where: str, value: dict[str, Json]) -> str:
+        """Returns the code for ignoring an event of an unknown type."""
+        if carries_content(value):
+            self.end()
+            self.history.append(unknown_message(value.get("type")), where)
+        return unknown_code(value.get("type"))
+
+
+# -- Gemini CLI --output-format stream-json --------------------------------------------------------
+
+
+def _is_gemini(item: dict[str, Json]) -> bool:
+    kind, is_text = item.get("type"), isinstance(item.get("content"), str)
+    if kind == "init":
+        return {"session_id", "model", "timestamp"} <= item.keys() and "uuid" not in item
+    if kind in ("tool_use", "tool_result"):
+        return {"tool_id", "timestamp"} <= item.keys()
+    return kind == "message" and is_text and {"role", "timestamp"} <= item.keys()
+
+
+class _Gemini(_Stream):
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds an event; returns the code for ignoring it, or ""."""
+        self.missing |= {"reminders", "reasoning"}
+        kind, role, call_id = as_str(value.get("type")), value.get("role"), value.get("tool_id")
+        if kind == "message" and role == "assistant":
+            self.say(where, Text(as_str(value.get("content"))), is_piece=True)
+        elif kind == "message":
+            self.ask(where, as_str(role), value.get("content"))
+        elif kind == "tool_use":
+            name = as_str(value.get("tool_name"))
+            self.say(where, ToolCall(name, value.get("parameters"), name_or_none(call_id)))
+        elif kind == "tool_result":
+            shown, failed = first_of(value, "output", "error"), value.get("status") == "error"
+            result = ToolResult(text_or_data(shown), name_or_none(call_id), is_error=failed)
+            self.results.append(result)
+        elif kind in ("init", "result"):
+            self.model = name_or_none(value.get("model")) or self.model
+            if kind == "result":
+                self.end(None if value.get("status") == "success" else "aborted")
+            return "metadata"
+        else:
+            return "error_message" if kind == "error" else self.unknown(where, value)
+        return ""
+
+
+# -- cursor-agent --output-format stream-json ------------------------------------------------------
+
+
+def _is_cursor(item: dict[str, Json]) -> bool:
+    """Returns whether a line is Cursor's; Claude Code's have no `tool_call` and have a uuid."""
+    if item.get("type") == "tool_call":
+        return isinstance(item.get("tool_call"), dict) and "call_id" in item
+    return item.get("type") == "system" and "apiKeySource" in item and "uuid" not in item
+
+
+class _Cursor(_Stream):
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds an event; returns the code for ignoring it, or ""."""
+        kind, body = as_str(value.get("type")), as_dict(value.get("message")).get("content")
+        if kind == "user":
+            self.ask(where, "user", body)
+        elif kind == "assistant":
+            texts = [part for part in content(body) if isinstance(part, Text)]
+            said = [part.text for part in self.parts if isinstance(part, Text)]
+            if said and not self.results and "".join(part.text for part in texts) == "".join(said):
+                return "repeated_message"  # the whole text after its streamed pieces
+            self.say(where, *texts, is_piece=True)
+        elif kind == "thinking":
+            self.say(where, Reasoning(as_str(value.get("text"))), is_piece=True)
+        elif kind == "tool_call":
+            self._call(where, value)
+        elif kind in ("system", "result"):
+            self.model = model_of(value, "model") or self.model
+            if kind == "result":
+                self.end("aborted" if value.get("is_error") is True else None)
+            return "metadata"
+        else:
+            return self.unknown(where, value)
+        return ""
+
+    def _call(self, where: str, value: dict[str, Json]) -> None:
+        """Adds a call where it starts, and its result where it is completed."""
+        call_id = as_str(value.get("call_id"))
+        name, body = next(iter(as_dict(value.get("tool_call")).items()), ("", None))
+        call = as_dict(body)
+        name = as_str(call.get("name")) if name == "function" else name
+        if all(not isinstance(part, ToolCall) or part.id != call_id for part in self.parts):
+            self.say(where, ToolCall(name, first_of(call, "args", "arguments"), call_id))
+        if value.get("subtype") == "completed" and "result" in call:
+            outcome = as_dict(call["result"])
+            shown = text_or_data(outcome.get("success", call["result"]))
+            failed, is_denied = "success" not in outcome, "rejected" in outcome
+            result = ToolResult(shown, call_id, name, is_error=failed, is_denied=is_denied)
+            self.results.append(result)
+
+    def end(self, code: str | None = None) -> None:
+        """Ends the open answer; the log has results as the client keeps them."""
+        has_results = bool(self.results)
+        _Stream.end(self, code)
+        self.missing |= {"history"} if has_results else set()
+
+
+# -- Claude's Managed Agents -----------------------------------------------------------------------
+
+_CALLS = ("agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use")
+_RESULTS = ("agent.tool_result", "agent.mcp_tool_result", "user.custom_tool_result")
+_SCREEN = ("session.", "span.", "user.define_outcome", "user.tool_confirmation")
+
+
+def _managed_event(item: dict[str, Json]) -> dict[str, Json]:
+    """Returns the event in a record: itself, or under `raw`; {} for other records."""
+    event = as_dict(item.get("raw")) or item
+    is_known = as_str(event.get("type")).startswith(("user.", "agent.", "session.", "span."))
+    return event if is_known and as_str(event.get("id")).startswith("sevt_") else {}
+
+
+class _Managed(_Stream):
+    UNENDED: ClassVar[str | None] = None
+
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds an event; returns the code for ignoring it, or ""."""
+        event = _managed_event(value)
+        kind = as_str(event.get("type"))
+        if kind == "agent.message":
+            self.say(where, *content(event.get("content")))
+        elif kind in _CALLS:
+            server = event.get("mcp_server_name")
+            name = qualified(f"mcp__{server}" if server else None, as_str(event.get("name")))
+            self.say(where, ToolCall(name, event.get("input"), name_or_none(event.get("id"))))
+        elif kind in _RESULTS:
+            failed = event.get("is_error") is True
+            call_id = next((str(event[key]) for key in event if key.endswith("tool_use_id")), None)
+            self.results.append(ToolResult(content(event.get("content")), call_id, is_error=failed))
+        elif kind in ("user.message", "system.message"):
+            self.ask(where, kind.partition(".")[0], event.get("content"))
+        elif kind == "agent.thinking":
+            self.missing |= {"reasoning"}  # its text is not in the event
+            return "thinking"
+        elif kind == "agent.thread_context_compacted":
+            self.end()
+            self.history.replace()
+            self.missing |= {"history"}
+        elif kind == "user.interrupt":
+            self.end("aborted")
+        elif kind.startswith(_SCREEN):
+            if kind == "span.model_request_start":
+                self.end()
+            self.model = name_or_none(as_dict(event.get("agent")).get("model")) or self.model
+            return "metadata"
+        else:
+            return self.unknown(where, event or value)
+        return ""
+
+
+# -- readers ---------------------------------------------------------------------------------------
+
+
+def _page(value: Json) -> list[Json]:
+    """Returns the events of a page of an API, or of a session with its events."""
+    return as_list(first_of(as_dict(value), "data", "events"))
+
+
+def _recognise(is_event: Callable[[dict[str, Json]], object], source: Source) -> str | None:
+    first = source.peek.objects[:3]
+    paged = (as_dict(one) for value in first[:1] for one in _page(value)[:3])
+    return "events of a stream" if any(map(is_event, [*first, *paged])) else None
+
+
+def _read(name: str, stream: type[_Stream], source: Source) -> Iterator[Event]:
+    document = source.document() if source.peek.kind == "json" else None
+    listed = _page(document) if not isinstance(document, Problem) else []
+    records: Iterator[Record | Problem] = source.counted(listed) if listed else source.records()
+    session = source.name.rpartition("/")[2].partition(".")[0] or "session"
+    log = stream(SessionHistory(name, session, source.name))
+    count = yield from add_records(log, objects(records, "an event that is "))
+    log.end(log.UNENDED)
+    yield from log.history.conversations(count)
+
+
+READERS = tuple(
+    Reader(
+        name=name,
+        summary=summary,
+        evidence=("documentation", "files") if name != "cursor-stream-json" else ("documentation",),
+        recognise=partial(_recognise, is_event),
+        is_agent=True,
+        read=partial(_read, name, stream),
+    )
+    for name, stream, is_event, summary in (
+        (
+            "gemini-stream-json",
+            _Gemini,
+            _is_gemini,
+            "Gemini CLI --output-format stream-json (init, message, tool_use and tool_result)",
+        ),
+        (
+            "cursor-stream-json",
+            _Cursor,
+            _is_cursor,
+            "cursor-agent --output-format stream-json (system with apiKeySource, tool_call)",
+        ),
+        (
+            "managed-agents",
+            _Managed,
+            _managed_event,
+            "Claude's Managed Agents: events (id sevt_…, type agent.… or user.…), also under raw",
+        ),
+    )
+)

@@ -1,0 +1,2 @@
+CREATE TABLE agno_sessions (session_id TEXT, session_type TEXT, runs TEXT, created_at INTEGER);
+INSERT INTO agno_sessions VALUES ('d1','agent','[{"run_id": "r", "messages": [{"role": "user", "content": "Hi", "from_history": false, "stop_after_tool_call": false, "created_at": 1}, {"role": "assistant", "content": "Hello.", "from_history": false, "stop_after_tool_call": false, "created_at": 1}]}]',1);

@@ -1,0 +1,11 @@
+CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);
+CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, prompt_json TEXT, options_json TEXT, response TEXT, response_json TEXT, conversation_id TEXT, duration_ms INTEGER, datetime_utc TEXT, reasoning TEXT);
+CREATE TABLE fragments (id INTEGER PRIMARY KEY, hash TEXT, content TEXT, source TEXT);
+CREATE TABLE prompt_fragments (response_id TEXT, fragment_id INTEGER, "order" INTEGER);
+CREATE TABLE system_fragments (response_id TEXT, fragment_id INTEGER, "order" INTEGER);
+INSERT INTO fragments VALUES (1, 'h', 'def f(): pass', 'f.py');
+INSERT INTO prompt_fragments VALUES ('r1', 1, 0);
+INSERT INTO responses VALUES ('r1', 'qwen3', 'Explain.', 'Be short.', NULL, '{}', 'It does nothing.', NULL, 'c1', 1, '2026-01-01T00:00:00', 'A stub.');
+INSERT INTO responses VALUES ('r2', 'qwen3', 'Longer.', 'Be long.', NULL, '{}', 'It really does nothing.', NULL, 'c1', 1, '2026-01-01T00:00:01', NULL);
+INSERT INTO responses VALUES ('r3', 'qwen3', 'Hi', NULL, NULL, '{}', 'Hello.', NULL, NULL, 1, '2026-01-01T00:00:02', NULL);
+INSERT INTO responses VALUES ('r4', 'qwen3', 'Oops', NULL, NULL, '{}', '', NULL, 'c9', 1, '2026-01-01T00:00:03', NULL);

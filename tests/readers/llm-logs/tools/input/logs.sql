@@ -1,0 +1,11 @@
+CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, prompt_json TEXT, options_json TEXT, response TEXT, response_json TEXT, conversation_id TEXT, duration_ms INTEGER, datetime_utc TEXT);
+CREATE TABLE tools (id INTEGER PRIMARY KEY, hash TEXT, name TEXT, description TEXT, input_schema TEXT, plugin TEXT);
+CREATE TABLE tool_responses (tool_id INTEGER, response_id TEXT);
+CREATE TABLE tool_calls (id INTEGER PRIMARY KEY, response_id TEXT, tool_id INTEGER, name TEXT, arguments TEXT, tool_call_id TEXT);
+CREATE TABLE tool_results (id INTEGER PRIMARY KEY, response_id TEXT, tool_id INTEGER, name TEXT, output TEXT, tool_call_id TEXT, instance_id INTEGER, exception TEXT);
+INSERT INTO tools VALUES (1, 'h', 'time', 'The time.', '{"type": "object", "properties": {}}', NULL);
+INSERT INTO tool_responses VALUES (1, 'r1'); INSERT INTO tool_responses VALUES (1, 'r2');
+INSERT INTO responses VALUES ('r1', 'qwen3', 'Time?', NULL, NULL, '{}', 'I look.', NULL, 'c', 1, '2026-01-01T00:00:00');
+INSERT INTO responses VALUES ('r2', 'qwen3', '', NULL, NULL, '{}', 'No clock.', NULL, 'c', 1, '2026-01-01T00:00:01');
+INSERT INTO tool_calls VALUES (1, 'r1', 1, 'time', '{}', 'k');
+INSERT INTO tool_results VALUES (1, 'r2', 1, 'time', 'Error: broken', 'k', NULL, 'ValueError: broken');
