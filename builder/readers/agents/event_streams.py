@@ -23,6 +23,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.api.anthropic import read_part
 from builder.readers.toolkit.chat_messages import content, qualified, text_or_data
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -173,9 +174,10 @@ class _Cursor(_Stream):
 
     def _call(self, where: str, value: dict[str, Json]) -> None:
         """Adds a call where it starts, and its result where it is completed."""
-        call_id = as_str(value.get("call_id"))
-        name, body = next(iter(as_dict(value.get("tool_call")).items()), ("", None))
-        call = as_dict(body)
+        logged = as_dict(value.get("tool_call"))
+        name = next((key for key, item in logged.items() if isinstance(item, dict)), "")
+        call = as_dict(logged.get(name))
+        call_id = as_str(value.get("call_id")) or as_str(logged.get("toolCallId"))
         name = as_str(call.get("name")) if name == "function" else name
         if all(not isinstance(part, ToolCall) or part.id != call_id for part in self.parts):
             self.say(where, ToolCall(name, first_of(call, "args", "arguments"), call_id))
@@ -197,7 +199,7 @@ class _Cursor(_Stream):
 
 _CALLS = ("agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use")
 _RESULTS = ("agent.tool_result", "agent.mcp_tool_result", "user.custom_tool_result")
-_SCREEN = ("session.", "span.", "user.define_outcome", "user.tool_confirmation")
+_SCREEN = ("session.", "span.", "user.tool_confirmation")
 
 
 def _managed_event(item: dict[str, Json]) -> dict[str, Json]:
@@ -221,11 +223,14 @@ class _Managed(_Stream):
             name = qualified(f"mcp__{server}" if server else None, as_str(event.get("name")))
             self.say(where, ToolCall(name, event.get("input"), name_or_none(event.get("id"))))
         elif kind in _RESULTS:
-            failed = event.get("is_error") is True
-            call_id = next((str(event[key]) for key in event if key.endswith("tool_use_id")), None)
-            self.results.append(ToolResult(content(event.get("content")), call_id, is_error=failed))
+            call_id = next((event[key] for key in event if key.endswith("tool_use_id")), None)
+            result = read_part({**event, "type": "tool_result", "tool_use_id": call_id})
+            self.results += [result] if isinstance(result, ToolResult) else []
         elif kind in ("user.message", "system.message"):
             self.ask(where, kind.partition(".")[0], event.get("content"))
+        elif kind == "user.define_outcome":  # the words around it and its rubric are not logged
+            self.ask(where, "user", event.get("description"))
+            self.missing |= {"reminders"}
         elif kind == "agent.thinking":
             self.missing |= {"reasoning"}  # its text is not in the event
             return "thinking"
@@ -274,7 +279,7 @@ READERS = tuple(
     Reader(
         name=name,
         summary=summary,
-        evidence=("documentation", "files") if name != "cursor-stream-json" else ("documentation",),
+        evidence=("documentation", "files") if stream is _Managed else ("documentation",),
         recognise=partial(_recognise, is_event),
         is_agent=True,
         read=partial(_read, name, stream),
