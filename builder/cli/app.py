@@ -63,7 +63,7 @@ class HelpGroup(TyperGroup):
         program = ctx.find_root().info_name
         with formatter.section("Start here"):
             for line, purpose in EXAMPLES[""]:
-                formatter.write(f"  {line.replace('builder', program, 1):36}  # {purpose}\n")
+                formatter.write(f"  {line.replace('builder', program, 1):32}  # {purpose}\n")
         formatter.write_paragraph()
         formatter.write_text(f"`{program} COMMAND -h` shows the options of a command and examples.")
 

@@ -38,11 +38,12 @@ from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import option_for, with_options
 from builder.options import Preset
 from builder.output.folder import RemoteOutput
-from builder.output.manifest import MANIFEST, Manifest
+from builder.output.manifest import MANIFEST, Manifest, TokenizerEntry
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import UserPath
 from builder.problem import UsageError
+from builder.qwen3.reference import EMBEDDED
 from builder.report.advice import SHOWN, THOUGHTS, Advice
 from builder.sources.store import is_url, local_path
 from builder.text import counted
@@ -54,26 +55,21 @@ def build(
         list[str] | None,
         typer.Argument(
             metavar="INPUT…",
-            help="Files, folders, globs, `-` for standard input, hf://OWNER/NAME or s3://…; none:"
-            " list the logs of this machine.",
+            help="Files, folders, globs, `-` for standard input, hf://OWNER/NAME or s3://…."
+            " Without one: list the logs on this machine.",
         ),
     ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Write the dataset here: a folder, or s3://BUCKET/NAME.",
-        ),
-    ] = None,
+    all_logs: Annotated[
+        bool, typer.Option("--all", help="Build the logs of every agent on this machine.")
+    ] = False,
+    out: options.DatasetOut = None,
     model: options.ForModel = None,
     config: options.ConfigFile = None,
     preset: Annotated[
         Preset | None,
         typer.Option(
             metavar=options.choices(Preset),
-            help="Start from options for a purpose (docs/choose.md); -c and --set override them.",
+            help="Start from a set of options (docs/choose.md); -c and --set override it.",
         ),
     ] = None,
     settings: options.Settings = None,
@@ -102,23 +98,35 @@ def build(
         EngineName,
         typer.Option(
             metavar=options.choices(EngineName),
-            help="Where it runs: here, or on the Ray cluster of RAY_ADDRESS (docs/scale.md).",
+            help="Run here, or on the Ray cluster at RAY_ADDRESS (docs/scale.md).",
         ),
     ] = "local",
     review: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Leave out the samples that this review rejects."),
+        typer.Option(metavar="FILE", help="Leave out the samples rejected in this review file."),
     ] = None,
     fresh: Annotated[
         bool,
-        typer.Option("--fresh", help="Start over; without it, an earlier run is continued."),
+        typer.Option("--fresh", help="Start over instead of resuming an earlier run."),
     ] = False,
     allow_eval: options.AllowEval = False,
     strict: options.Strict = False,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="Compare three settings on some of the files; write no dataset."
+        ),
+    ] = False,
     *,
     output: Output,
 ) -> int:
-    """Turn logs into a dataset: read, normalise, verify and write."""
+    """Turn logs into a dataset: read, normalize, verify and write."""
+    if all_logs:
+        if inputs:
+            raise UsageError("build: --all takes the logs of this machine: name no INPUT with it")
+        inputs = [str(place) for _, place in installed_logs()]
+        if not inputs:
+            raise UsageError(f"build: --all: {_NO_LOGS}")
     paths = {
         "verify.tokenizer": tokenizer,
         "verify.chat_template": chat_template,
@@ -136,6 +144,10 @@ def build(
     )
     if not chosen.inputs:
         return _list_stores(output)
+    if plan:
+        from builder.cli.plan import print_plan  # noqa: PLC0415 - rarely used
+
+        return print_plan(chosen, workers or default_workers(), output)
     if not out:
         raise UsageError("build: -o FOLDER is missing: where should the dataset go?")
     if engine == "local":
@@ -227,9 +239,10 @@ def _print(
         return
     verbose = output.verbose
     tokens = counted(built.tokens, "token")
-    if Manifest.of(here).tokenizer.missing:
+    entry = Manifest.of(here).tokenizer
+    if entry.missing:
         tokens = f"about {tokens} (estimated: the tokenizer does not fit)"
-    head = [painted(counted(ledger.samples, "sample"), BOLD), tokens]
+    head = [painted(counted(ledger.samples, "sample"), BOLD), tokens, f"for {_trained(entry)}"]
     if built.context_levels:
         head.insert(1, counted(built.context_levels.total(), "trained turn"))
     lines = [f"{escaped(out)}: {', '.join(head)}", ""]
@@ -260,6 +273,13 @@ def _print(
         print_rejects(ledger, kept_by, verbose=True)
     for line in end:
         print(line)
+
+
+def _trained(entry: TokenizerEntry) -> str:
+    """Returns the name of the model that the dataset is for."""
+    if entry.model or (entry.name, entry.template_name) != (EMBEDDED, "Qwen3"):
+        return entry.model.rpartition("/")[2] or entry.template_name or entry.name
+    return "Qwen3-8B (default; change it with --for)"
 
 
 def _next(folder: str, config: Config) -> tuple[str, str]:
@@ -431,13 +451,18 @@ def _list_stores(output: Output) -> int:
         print_json({"stores": rows})
         return 0
     if not stores:
-        print("no logs of known agents found on this machine; name a file or folder:")
-        print("  builder build LOGS -o OUT")
-    for agent, paths in stores.items():
-        written = " ".join(map(_quoted, paths))
-        print(f"{agent}: {', '.join(paths)}")
-        print(f"  builder build {written} -o out/{agent.lower().replace(' ', '-')}")
+        print(f"{_NO_LOGS}:\n  builder build LOGS -o OUT")
+    elif not output.quiet:
+        print("Build all of these logs into one dataset:\n  builder build --all -o out/mine\n")
+        print("Or those of one agent:")
+        for agent, paths in stores.items():
+            written = " ".join(map(_quoted, paths))
+            print(f"{agent}: {', '.join(paths)}")
+            print(f"  builder build {written} -o out/{agent.lower().replace(' ', '-')}")
     return 0
+
+
+_NO_LOGS = "no logs of known agents found on this machine; name a file or folder"
 
 
 def _quoted(path: str) -> str:

@@ -28,7 +28,7 @@ _DEFAULT_FOLDER = Path("captures")
 def capture(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="-- COMMAND…", help="The command whose requests are kept."),
+        typer.Argument(metavar="-- COMMAND…", help="The command to run."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -42,19 +42,22 @@ def capture(
     serve: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, metavar="PORT", help="Serve there until Ctrl-C; 0: any free port."
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help="Serve on this port until Ctrl-C; 0: any free one.",
         ),
     ] = None,
     definitions: Annotated[
         bool,
         typer.Option(
             "--definitions",
-            help="Keep only the prompt and the tools it sends; no provider needed.",
+            help="Keep only the prompt and tools it sends; needs no provider.",
         ),
     ] = False,
     upstream: Annotated[
         list[str] | None,
-        typer.Option(metavar="VARIABLE=URL", help="The provider behind a variable."),
+        typer.Option(metavar="VARIABLE=URL", help="The provider behind an environment variable."),
     ] = None,
     *,
     output: Output,

@@ -22,7 +22,7 @@ def collect(
     ],
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="INPUT…", help="Files and folders; none: the logs of all agents."),
+        typer.Argument(metavar="INPUT…", help="Files and folders. Default: all agents' logs."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what would be copied; copy nothing.")

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-_MODEL = "Qwen/Qwen3-4B-Instruct-2507"
+_MODEL = "Qwen3-4B-Instruct-2507"
 
 EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "": (
-        ("builder build", "lists the logs that this machine has"),
-        ("builder build LOGS -o out/first", "makes a dataset from a folder of logs"),
-        ("builder view out/first", "shows it in the browser"),
+        ("builder build", "lists the logs on this machine"),
+        ("builder build --all -o out/mine", "builds them into one dataset"),
+        ("builder view out/mine", "shows it in the browser"),
     ),
     "build": (
-        ("builder build ~/.claude/projects -o out/my-sessions", "The sessions of Claude Code."),
+        (
+            f"builder build --all --for {_MODEL} -o out/mine",
+            "The logs of every agent on this machine, for the model you train.",
+        ),
+        (
+            "builder build ~/.claude/projects --plan",
+            "Compares settings on some of the sessions, and writes nothing.",
+        ),
         (
             "builder build logs -o out/turns --preset sft --set normalize.unit=turn",
             "A preset, with one of its options changed.",
-        ),
-        (
-            f"builder build logs -o out/instruct --tools tools.json --tokenizer {_MODEL}",
-            "For another model, with the tools that the logs lack.",
         ),
     ),
     "verify": (
         ("builder verify out/mine", "A folder made by build."),
         (
-            f"builder verify mine.jsonl --tokenizer {_MODEL}",
-            "Any dataset, for the model that you train.",
+            f"builder verify hf://OWNER/NAME --for {_MODEL}",
+            "Any dataset, here one on the Hub, for the model you train.",
         ),
         ("builder verify mine.jsonl --masks all", "What each trainer would train of it."),
     ),

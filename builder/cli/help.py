@@ -16,7 +16,7 @@ _MANY = 13
 _GROUPS: Mapping[str, str] = {
     "Options": "",
     "What is read": "--format --mapping --suggest-mapping --tools --system --allow-eval --index",
-    "Configuration": "--config --preset --set --review",
+    "Configuration": "--config --preset --set --review --plan",
     "Model": "--for --tokenizer --chat-template --mode --unit",
     "Checks": "--require --as-loaded --masks",
     "How it runs": "--workers --engine --fresh --strict",

@@ -130,7 +130,7 @@ def inspect(
         typer.Option(
             min=0,
             metavar="N",
-            help="Show conversation N, from 0; without it, the first that can be built.",
+            help="Show conversation N, from 0. Default: the first that can be built.",
         ),
     ] = None,
     full: Annotated[
@@ -140,7 +140,7 @@ def inspect(
     mapping: options.MappingFile = None,
     suggest_mapping: Annotated[
         bool,
-        typer.Option("--suggest-mapping", help="Propose a mapping for a log of your own."),
+        typer.Option("--suggest-mapping", help="Propose a mapping for your own log format."),
     ] = False,
     model: options.ForModel = None,
     config: options.ConfigFile = None,

@@ -25,15 +25,7 @@ def merge(
     datasets: Annotated[
         list[str], typer.Argument(metavar="DATASET…", help="Folders made by build or merge.")
     ],
-    out: Annotated[
-        str,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Write the dataset here: a folder, or s3://BUCKET/NAME.",
-        ),
-    ],
+    out: Annotated[str, options.DATASET_OUT],
     config: options.ConfigFile = None,
     settings: options.Settings = None,
     workers: options.Workers = None,

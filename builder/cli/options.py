@@ -15,14 +15,22 @@ def choices(kind: Any) -> str:
 
 OF_DATASET = typer.Option(
     metavar="NAME",
-    help="qwen3 (included), a folder, or a Hub id, also with @REVISION; without it, the one that"
-    " the dataset was built for.",
+    help="A tokenizer: qwen3 (included), a folder or a Hub id, with or without @REVISION. Default:"
+    " the one the dataset was built for.",
 )
+
+DATASET_OUT = typer.Option(
+    "--out",
+    "-o",
+    metavar="FOLDER",
+    help="Write the dataset here: a folder, or s3://BUCKET/NAME.",
+)
+DatasetOut = Annotated[str | None, DATASET_OUT]
 
 Dataset = Annotated[
     str,
     typer.Argument(
-        metavar="DATASET", help="A built folder, a data file or hf://OWNER/NAME (docs/verify.md)."
+        metavar="DATASET", help="A built folder, a data file, or hf://OWNER/NAME (docs/verify.md)."
     ),
 ]
 ConfigFile = Annotated[
@@ -31,7 +39,7 @@ ConfigFile = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="Take options from this YAML file (configs/default.yaml has every key).",
+        help="Read options from this YAML file (configs/default.yaml lists every key).",
     ),
 ]
 Settings = Annotated[
@@ -39,16 +47,14 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Set one key of the configuration, as in normalize.unit=turn.",
+        help="Set one key, as in normalize.unit=turn.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything is rejected.")]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, and no words.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Use N processes; without it, one for each core."),
+    typer.Option(min=1, metavar="N", help="Use N processes. Default: one per core."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every detail.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -57,15 +63,16 @@ ForModel = Annotated[
     typer.Option(
         "--for",
         metavar="MODEL",
-        help="The model that you train: a Hub id or its last part, such as Qwen3-4B-Instruct-2507,"
-        " or the folder of a fine-tune. Tokenizer, template, mode and length follow.",
+        help="The model you train: a Hub id or its last part, such as Qwen3-4B-Instruct-2507, or"
+        " the folder of a fine-tune. Tokenizer, template, mode and length follow from it.",
     ),
 ]
 Tokenizer = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The model's tokenizer: qwen3 (included), a folder, or a Hub id, also with @REVISION.",
+        help="For experts, instead of --for: a tokenizer: qwen3 (included), a folder or a Hub id,"
+        " with or without @REVISION.",
     ),
 ]
 DatasetTokenizer = Annotated[str | None, OF_DATASET]
@@ -73,21 +80,21 @@ Format = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Read with this reader (`builder formats`); without it, by the content.",
+        help="Use this reader (`builder formats`). Default: the one that recognizes the content.",
     ),
 ]
 MappingFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Read logs of your own by this mapping (docs/mapping.md)."),
+    typer.Option(
+        metavar="FILE", help="Read a format of your own by this mapping (docs/mapping.md)."
+    ),
 ]
-AllowEval = Annotated[
-    bool, typer.Option("--allow-eval", help="Also build from the questions of benchmarks.")
-]
+AllowEval = Annotated[bool, typer.Option("--allow-eval", help="Also use benchmark data.")]
 ChatTemplate = Annotated[
     str | None,
     typer.Option(
         "--chat-template",
         metavar="FILE|SHA256",
-        help="Another chat template than the tokenizer's (docs/choose.md).",
+        help="For experts: a chat template other than the tokenizer's (docs/choose.md).",
     ),
 ]

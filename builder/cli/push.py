@@ -42,9 +42,7 @@ def push(
     ] = False,
     public: Annotated[
         bool,
-        typer.Option(
-            "--public/--private", help="Who can see a new repository; without it, only you."
-        ),
+        typer.Option("--public/--private", help="Who can see a new repository. Default: only you."),
     ] = False,
     revision: Annotated[
         str, typer.Option(metavar="NAME", help="The branch, created if needed.")
@@ -55,11 +53,11 @@ def push(
     ] = False,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Tag the pushed commit.")] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove files that only the Hub has.")
+        bool, typer.Option("--prune", help="Remove files that are only on the Hub.")
     ] = False,
     allow: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE", help="Push although this gate fails (docs/push.md)."),
+        typer.Option(metavar="CODE", help="Push even if this gate fails (docs/push.md)."),
     ] = None,
     tokenizer: options.DatasetTokenizer = None,
     *,

@@ -55,19 +55,19 @@ def view(
     ],
     logs: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="The logs it was made from, to show raw records."),
+        typer.Option(metavar="FOLDER", help="The logs it was built from, to show raw records."),
     ] = None,
     review: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Keep decisions in this file; default: DATASET.review.jsonl."
+            metavar="FILE", help="Keep decisions in this file. Default: DATASET.review.jsonl."
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: any that is free.")
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: any free one.")
     ] = 0,
     opens: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open a browser, or only print.")
+        bool, typer.Option("--open/--no-open", help="Open a browser, or only print the address.")
     ] = True,
     tokenizer: options.DatasetTokenizer = None,
     *,

@@ -109,22 +109,22 @@ def verify(
         list[str] | None,
         typer.Option(
             metavar="TRAINER",
-            help="Show which tokens this trainer trains by default; all: each one.",
+            help="Show which tokens this trainer trains by default; all: every trainer.",
         ),
     ] = None,
     require: Annotated[
         list[str] | None,
         typer.Option(
             metavar=options.choices(Requirement),
-            help="Also a finding: arguments that violate their schema; a trained turn that does not"
-            " match inference; an argument with </tool_call>.",
+            help="Also fail on arguments that violate their schema, trained turns that do not match"
+            " inference, or </tool_call> inside an argument.",
         ),
     ] = None,
     unit: Annotated[
         Unit | None,
         typer.Option(
             metavar=options.choices(Unit),
-            help="What a row trains; without it, what meta/ says, else conversation.",
+            help="What one row trains. Default: what meta/ says, else conversation.",
         ),
     ] = None,
     loaded: Annotated[
@@ -134,7 +134,7 @@ def verify(
         Mode,
         typer.Option(
             metavar=options.choices(Mode),
-            help="The mode of inference that trained turns should match.",
+            help="The inference mode that trained turns should match.",
         ),
     ] = "non-thinking",
     show_all: Annotated[

@@ -115,7 +115,7 @@ def test_a_dataset_without_samples_is_one_line(command, text, tmp_path, monkeypa
 
 def test_a_name_in_two_lists_is_offered_once(run):
     _, _, err = run("export", "data", "--to", "nosuch", "-o", "out")
-    assert err.count("verl") == 1
+    assert err.count(" verl,") == 1
 
 
 def test_a_dataset_that_may_not_be_read_is_one_line(run, tmp_path, monkeypatch):

@@ -82,7 +82,7 @@ MISTAKES = {
     "build x.jsonl -o mine": "output 'mine': the folder is not empty and was not made by build",
     "export x.jsonl --to messages -o mine": "output 'mine': is not an empty folder",
     "report x.jsonl -o /proc/r.html": "output '/proc/r.html'",
-    "push x.jsonl o/n": "no such folder; push takes one made by build",
+    "push x.jsonl o/n": "is not a folder made by build",
     "build x.jsonl -o out -c none.yaml": "none.yaml: No such file or directory",
     "verify log.jsonl": "is in the format claude-code .*`builder build log.jsonl -o OUT`",
     "audit log.jsonl": "is in the format claude-code .*`builder build log.jsonl -o OUT`",

@@ -329,7 +329,7 @@ def test_a_dataset_of_the_hub_is_built_verified_and_audited_as_it_was_pushed(hub
         assert (again / "data" / path.name).read_bytes() == path.read_bytes()
     (read,) = json.loads((again / "manifest.json").read_bytes())["inputs"]
     assert read["path"].startswith("team/d@")
-    ran = hub.run("verify", "hf://team/d", "--as-loaded", "--json", token=WRITER)
+    ran = hub.run("verify", "hf://datasets/team/d", "--as-loaded", "--json", token=WRITER)
     assert (ran.code, ran.reported["proven"], ran.reported["findings"]) == (0, 30, {}), ran.err
     ran = hub.run("audit", "hf://team/d", "--json", token=WRITER)
     assert (ran.code, ran.reported["samples"]) == (0, 30), ran.err

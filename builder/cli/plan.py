@@ -1,0 +1,98 @@
+"""Implements `builder build --plan`: what three settings make of some of the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from builder.api import build_dataset
+from builder.audit.counts import Counts
+from builder.cli.command import Output
+from builder.cli.terminal import aligned, print_json
+from builder.config import Config, InputSection
+from builder.config.sections import Keys
+from builder.paths import UserPath
+from builder.problem import UsageError
+from builder.readers.discovery import find_sources
+from builder.sources.source import Source
+from builder.text import counted
+
+FILES = 20
+"""Files that are built, evenly spaced."""
+
+_WHOLE = {"normalize.unit": "conversation"}
+SETTINGS: Sequence[tuple[str, Keys]] = (
+    ("whole sessions", _WHOLE),
+    ("windows of 32,768", {**_WHOLE, "limits.max_tokens": 32768, "limits.too_long": "split"}),
+    ("one sample a question", {"normalize.unit": "query"}),
+)
+"""The name of each setting, and its keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    setting: str
+    samples: int
+    tokens: int
+    trained_turns: int
+    match: float
+    longest: int
+    options: str
+
+    @property
+    def cells(self) -> Sequence[str]:
+        numbers = [f"{self.samples:,}", f"{self.tokens:,}", f"{self.trained_turns:,}"]
+        return [self.setting, *numbers, f"{self.match:.0%}", f"{self.longest:,}"]
+
+
+def print_plan(config: Config, workers: int, output: Output) -> int:
+    """Builds some of the files with each setting in a temporary folder, and prints the results.
+
+    Raises UsageError if no sample can be built from them.
+    """
+    files = [*_files(config)]
+    count = min(FILES, len(files))
+    inputs = tuple(files[at * len(files) // count] for at in range(count))
+    rows = [*_rows(replace(config, inputs=inputs), workers)]
+    if not any(row.samples for row in rows):
+        raise UsageError(f"--plan: no sample could be built from {counted(count, 'file')}")
+    if output.as_json:
+        print_json({"files": count, "of": len(files), "settings": [asdict(row) for row in rows]})
+    elif not output.quiet:
+        head = ("", "samples", "tokens", "trained turns", "match", "longest")
+        for line in aligned([head, *(row.cells for row in rows)]):
+            print(line)
+        print(f"from {count:,} of {counted(len(files), 'file')}")
+        for row in rows:
+            print(f"{row.setting}: {f'add {row.options}' if row.options else 'this command'}")
+    return 0
+
+
+def _files(config: Config) -> Iterator[InputSection]:
+    """Yields an input for each file; one that is not on this machine is an input as a whole."""
+    for item in config.inputs:
+        for source in find_sources(item.path.written, base=item.path.base):
+            if isinstance(source, Source):
+                is_here = source.path is not None
+                yield replace(item, path=UserPath(str(source.path))) if is_here else item
+
+
+def _rows(config: Config, workers: int) -> Iterator[_Row]:
+    mode = config.verify.options.mode
+    with TemporaryDirectory(prefix="builder-plan-") as folder:
+        for number, (name, keys) in enumerate(SETTINGS):
+            out = Path(folder) / str(number)
+            built = build_dataset([], out, config=config.with_keys(keys), workers=workers)
+            counts = built.audit.counts if built.audit is not None else Counts()
+            changed = {key: to for key, to in keys.items() if config.with_keys({key: to}) != config}
+            yield _Row(
+                name,
+                built.ledger.samples,
+                built.tokens,
+                counts.turns,
+                counts.parity[mode] / max(counts.turns, 1),
+                max(counts.lengths, default=0),
+                " ".join(f"--set {key}={value}" for key, value in changed.items()),
+            )
