@@ -265,7 +265,7 @@ _MAX_VALUE = 160
 _MAX_VALUES = 200
 
 
-def sample_values(row: DatasetRow, counts: _RowCounts) -> dict[str, list[str]]:
+def sample_values(row: DatasetRow, counts: _RowCounts) -> dict[str, tuple[str, ...]]:
     """Returns {facet: values}, without the facets that have none."""
     meta, changes = row.meta, row.reading.changes if row.foreign else {}
     values = {
@@ -282,7 +282,7 @@ def sample_values(row: DatasetRow, counts: _RowCounts) -> dict[str, list[str]]:
         "code": [*meta.changes, *changes][:_MAX_VALUES],
         "source": _texts(meta.source),
     }
-    return {name: [_facet_value(value) for value in own] for name, own in values.items() if own}
+    return {name: tuple(map(_facet_value, own)) for name, own in values.items() if own}
 
 
 def facet_meaning(facet: str, value: str) -> str:
@@ -397,13 +397,9 @@ _PATIENCE = 1.5
 """Seconds that a request waits for a search before it returns the matches so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedRow:
-    """What the index knows of a row: {facet: values}, {name: number} and its id."""
-
-    values: Mapping[str, Sequence[str]]
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    id: str = ""
+IndexedRow: TypeAlias = "tuple[Mapping[str, tuple[str, ...]], Mapping[str, int], str]"
+"""The values of the facets of a row, its numbers, its id."""
+_NONE: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -411,19 +407,23 @@ class Result:
     """The rows that match a query.
 
     numbers     the row numbers, in the order that the query requests
-    rows        those that were searched
+    count       the number of rows that were searched
     is_indexed  whether there are no other rows
     searched    the share of the rows in which the text was searched, from 0 to 1
     fitting     {facet: numbers of the rows with the chosen value}; the key of the text is ""
-    values      returns the values of a facet of a row
+    values      {facet: the values of each row}
+    measured    {name: the number of each row}
+    ids         the id of each sample
     """
 
     numbers: Sequence[int]
-    rows: Sequence[IndexedRow]
+    count: int
     is_indexed: bool
     searched: float
     fitting: Mapping[str, Collection[int]]
-    values: Callable[[IndexedRow, str], Sequence[str]]
+    values: Mapping[str, Sequence[tuple[str, ...]]]
+    measured: Mapping[str, Sequence[int]]
+    ids: Sequence[str]
 
     @property
     def is_complete(self) -> bool:
@@ -438,9 +438,9 @@ class Result:
         chosen: Iterable[int] = self.numbers
         if facet in self.fitting:
             others = [found for name, found in self.fitting.items() if name != facet]
-            chosen = (at for at in range(len(self.rows)) if all(at in found for found in others))
-        values = (self.values(self.rows[at], facet) for at in chosen)
-        counts = Counter(chain.from_iterable(values))
+            chosen = [at for at in range(self.count) if all(at in found for found in others)]
+        column = self.values[facet]
+        counts = Counter(chain.from_iterable(map(column.__getitem__, chosen)))
         return [*ranked(counts)[:most]], len(counts)
 
     def place(self, number: int) -> int | None:
@@ -456,10 +456,15 @@ class _Index:
     """What is known of all rows, and queries on it; caches the last searches."""
 
     texts: _RowTexts
+    facets: Collection[str]
     orders: Mapping[str, Sequence[str]] = {}
+    names: Sequence[str] = ()
 
     def __init__(self) -> None:
-        self.rows: list[IndexedRow] = []
+        """Begins to index the rows; their columns grow meanwhile, that of the ids last."""
+        self._values: dict[str, list[tuple[str, ...]]] = {name: [] for name in self.facets}
+        self._measured: dict[str, list[int]] = {name: [] for name in self.names}
+        self.ids: list[str] = []
         self._scans: OrderedDict[str, _TextScan] = OrderedDict()
         self._lock = threading.Lock()
         self._is_closed = False
@@ -467,7 +472,7 @@ class _Index:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _read(self) -> Iterator[IndexedRow]:
-        """Yields all rows."""
+        """Yields what is known of each row."""
         raise NotImplementedError
 
     def _stored(self) -> Iterator[Row]:
@@ -476,10 +481,14 @@ class _Index:
 
     def _run(self) -> None:
         try:
-            for row in self._read():
+            for values, measured, sample in self._read():
                 if self._is_closed:
                     return
-                self.rows.append(row)
+                for name, column in self._values.items():
+                    column.append(values.get(name, _NONE))
+                for name, numbers in self._measured.items():
+                    numbers.append(measured[name])
+                self.ids.append(sample)
         except Exception as error:  # the pages stay usable with the rows indexed so far
             print(f"builder: view: index: {type(error).__name__}: {error}", file=sys.stderr)
         finally:
@@ -501,42 +510,45 @@ class _Index:
     ) -> Result:
         """Returns the rows that match; `decisions` are those of the review."""
         is_indexed = self._done.is_set()
-        rows = self.rows[:]
-
-        def values(row: IndexedRow, facet: str) -> Sequence[str]:
-            if facet == "review":
-                return states(decisions.get(row.id))
-            return row.values.get(facet, ())
-
-        fitting = {
-            facet: _with_value([values(row, facet) for row in rows], value)
-            for facet, value in query.chosen
+        ids = self.ids[:]
+        count = len(ids)
+        values: dict[str, Sequence[tuple[str, ...]]] = {
+            "review": [states(decisions.get(sample)) for sample in ids]
+            if decisions
+            else [states(None)] * count,
+            **{name: column[:count] for name, column in self._values.items()},
         }
+        fitting = {facet: _with_value(values[facet], value) for facet, value in query.chosen}
         searched = 1.0
         if query.text:
             scan = self._scan(query.text)
             is_searched = scan.wait(_PATIENCE)
-            searched = 1.0 if is_searched else min(scan.searched / max(len(rows), 1), 0.99)
-            fitting[""] = {at for at in scan.found[:] if at < len(rows)}
-        numbers = [at for at in range(len(rows)) if all(at in found for found in fitting.values())]
-        numbers = self._sorted(numbers, rows, query.sort)
-        return Result(numbers, rows, is_indexed, searched, fitting, values)
+            searched = 1.0 if is_searched else min(scan.searched / max(count, 1), 0.99)
+            fitting[""] = {at for at in scan.found[:] if at < count}
+        numbers: Sequence[int] = range(count)
+        for found in fitting.values():
+            numbers = [at for at in numbers if at in found]
+        numbers = self._sorted(numbers, values, query.sort)
+        measured = {name: column[:count] for name, column in self._measured.items()}
+        return Result(numbers, count, is_indexed, searched, fitting, values, measured, ids)
 
-    def _sorted(self, numbers: list[int], rows: Sequence[IndexedRow], sort: str) -> list[int]:
+    def _sorted(
+        self, numbers: Sequence[int], values: Mapping[str, Sequence[tuple[str, ...]]], sort: str
+    ) -> Sequence[int]:
         """Returns the rows in an order; those without a value of its facet come last."""
         name, is_descending = sort.removeprefix("-"), sort.startswith("-")
-        if name in _NUMBERS:
-            return sorted(numbers, key=lambda at: rows[at].numbers[name], reverse=is_descending)
+        if name in self._measured:
+            return sorted(numbers, key=self._measured[name].__getitem__, reverse=is_descending)
         if not sort:
             return numbers
         places = {value: at for at, value in enumerate(self.orders.get(name, ()))}
+        column = values[name]
 
         def key(at: int) -> tuple[int, str]:
-            first = rows[at].values[name][0]
-            return places.get(first, len(places)), first.casefold()
+            return places.get(column[at][0], len(places)), column[at][0].casefold()
 
-        has = [at for at in numbers if rows[at].values.get(name)]
-        others = [at for at in numbers if not rows[at].values.get(name)]
+        has = [at for at in numbers if column[at]]
+        others = [at for at in numbers if not column[at]]
         return [*sorted(has, key=key, reverse=is_descending), *others]
 
     def _scan(self, text: str) -> _TextScan:
@@ -548,7 +560,7 @@ class _Index:
             return known
 
 
-def _with_value(values: Sequence[Sequence[str]], value: str) -> set[int]:
+def _with_value(values: Sequence[tuple[str, ...]], value: str) -> set[int]:
     """Returns the numbers of the rows with the value; if there are none, with it as a part."""
     part = value.casefold()
     return {at for at, own in enumerate(values) if value in own} or {
@@ -560,7 +572,9 @@ class SampleIndex(_Index):
     """The index of the samples."""
 
     texts = staticmethod(sample_texts)
+    facets = tuple(name for name in FACETS if name != "review")
     orders = ORDERS
+    names = _NUMBERS
 
     def __init__(self, rows: Rows) -> None:
         self._files = rows
@@ -571,7 +585,7 @@ class SampleIndex(_Index):
             for row in self._files.rows(Address(at, 0)):
                 counts = row_counts(row)
                 values, numbers = sample_values(row, counts), sample_numbers(row, counts)
-                yield IndexedRow(values, numbers, sample_id(row))
+                yield values, numbers, sample_id(row)
             opened.counted.reach(sys.maxsize)  # so that the numbers of later rows are known
 
     def _stored(self) -> Iterator[Row]:
@@ -586,6 +600,7 @@ class RejectIndex(_Index):
     """The index of rejects.jsonl."""
 
     texts = staticmethod(_reject_texts)
+    facets = REJECT_FACETS
 
     def __init__(self, path: Path) -> None:
         self.lines = LineIndex(path)
@@ -601,7 +616,7 @@ class RejectIndex(_Index):
         for line in self._stored():
             reject = Reject.read(decoded(line))
             own = {name: _facet_value(getattr(reject, name) or "") for name in REJECT_FACETS}
-            yield IndexedRow({name: (text,) for name, text in own.items() if text})
+            yield {name: (text,) for name, text in own.items() if text}, {}, ""
 
     def _stored(self) -> Iterator[bytes]:
         return (line for _, line in self.lines.lines(0)) if self.lines.reach(0) else iter(())

@@ -134,7 +134,7 @@ class _ListPage:
 
     @property
     def _status(self) -> str:
-        count, known = len(self.result.numbers), len(self.result.rows)
+        count, known = len(self.result.numbers), self.result.count
         words = f"{number(count)} of {number(known)} {self.what}"
         if self.query.text:
             verb = "contains" if count == 1 else "contain"
@@ -146,7 +146,7 @@ class _ListPage:
         """Returns what is not indexed or searched yet, or ""."""
         result, pending = self.result, []
         if not result.is_indexed:
-            pending.append(f"{number(len(result.rows))} {self.what} are indexed so far")
+            pending.append(f"{number(result.count)} {self.what} are indexed so far")
         if result.searched < 1:
             pending.append(f"{result.searched:.0%} are searched")
         return " and ".join(pending)
@@ -589,10 +589,8 @@ class Viewer:
 
     def _table(self, numbers: list[int], query: Query, result: Result) -> Html:
         """Returns samples as a table, without the columns that are the same in all samples."""
-        known = result.rows
-        sizes = [name for name in _NUMBERS if len({row.numbers[name] for row in known}) > 1]
-        texts = [name for name in _TEXTS
-                 if len({tuple(row.values.get(name, ())) for row in known}) > 1]  # fmt: skip
+        sizes = [name for name in _NUMBERS if len({*result.measured[name]}) > 1]
+        texts = [name for name in _TEXTS if len({*result.values[name]}) > 1]
         found = ((at, self.rows.locate(at)) for at in numbers)
         rows = [(at, address, row) for at, address in found
                 if address is not None and (row := self._row(address)) is not None]  # fmt: skip
@@ -608,13 +606,13 @@ class Viewer:
             heads.append((titles[name], wanted.url(), kind, order if is_sorted else ""))
         lines = []
         for at, address, row in rows:
-            measured, values = known[at].numbers, known[at].values
             cells = []
             for name in sizes:
-                kind = "num error" if name == "errors" and measured[name] else "num"
-                cells.append((titles[name], number(measured[name]), "", kind))
+                size = result.measured[name][at]
+                kind = "num error" if name == "errors" and size else "num"
+                cells.append((titles[name], number(size), "", kind))
             for name in texts:
-                whole = ", ".join(values.get(name, ()))
+                whole = ", ".join(result.values[name][at])
                 brief = brief_source(whole, ids=False) if name == "source" else shorten(whole, 60)
                 cells.append((titles[name], brief, whole if whole != brief else "", name))
             fault = row.reading.code if row.foreign else ""
@@ -634,14 +632,14 @@ class Viewer:
 
     def _progress(self) -> Html:
         """Returns how many samples are reviewed, where that is kept, and what to do with it."""
-        decisions, rows = self.review.decisions, self.index.rows
-        made = Counter(decisions[row.id].decision for row in rows[:] if row.id in decisions)
+        decisions, ids = self.review.decisions, self.index.ids[:]
+        made = Counter(decisions[name].decision for name in ids if name in decisions)
         decided = [
             (state, made[decision], Query().choosing("review", state).url())
             for decision, state in _STATE_NAMES.items()
             if decision and decisions
         ]
-        done, count = sum(samples for _, samples, _ in decided), max(len(rows), 1)
+        done, count = sum(samples for _, samples, _ in decided), max(len(ids), 1)
         path = shlex.quote(str(self.review.path))
         return macro("viewer", "progress", done=done, count=count, decided=decided, path=path)
 
@@ -701,7 +699,7 @@ class Viewer:
             )
         known, made = self.review.decisions, {}
         for at in result.numbers:
-            sample = result.rows[at].id
+            sample = result.ids[at]
             made[sample] = Decision(wanted, known.get(sample, Decision()).note)
         self.review.decide(made)
         return query.url()
@@ -786,8 +784,8 @@ class Viewer:
         return None
 
     def _find_id(self, wanted: str) -> Address | None:
-        rows = enumerate(self.index.rows[:])
-        known = next((at for at, row in rows if row.id.startswith(wanted)), None)
+        ids = enumerate(self.index.ids[:])
+        known = next((at for at, name in ids if name.startswith(wanted)), None)
         return self.rows.locate(known) if known is not None else None
 
     # -- parts -------------------------------------------------------------------------------------

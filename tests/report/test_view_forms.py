@@ -15,6 +15,7 @@ from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
 from builder.dataset.store import Address, Rows
 from builder.readers.toolkit.narrow import as_dict
+from builder.view.index import Query
 
 FUNCTION = {
     "name": "wc",
@@ -180,9 +181,9 @@ def test_the_index_works_on_converted_rows(tmp_path, viewed, form):
         assert hits(viewer, text=words) == (1, 3), words
     assert hits(viewer, tool="wc") == (1, 3)
     assert hits(viewer, text="Zag") == (2, 3)
-    numbers = [row.numbers for row in viewer.index.rows]
-    assert [one["length"] for one in numbers] == [6, sum(len(turn["content"]) for turn in FLAT), 6]
-    assert [one["calls"] for one in numbers] == [0, 1, 0]
+    numbers = viewer.index.result(Query()).measured
+    assert numbers["length"] == [6, sum(len(turn["content"]) for turn in FLAT), 6]
+    assert numbers["calls"] == [0, 1, 0]
     first = listed(viewer, sort="-length").index("How long is a?")
     assert first < listed(viewer, sort="-length").index("#0")
 
