@@ -10,7 +10,6 @@ import yaml
 from support.places import DATA, ROOT
 from support.runs.builds import build, lines
 
-from builder.cli.app import COMMANDS
 from builder.codes import code_texts
 from builder.distribution import DISTRIBUTION
 from builder.options import Preset
@@ -32,22 +31,18 @@ def cells(text, column=0):
 
 
 def test_the_first_screen_has_what_a_newcomer_needs():
-    first = TEXT.splitlines()[:25]
+    first = TEXT.splitlines()[:26]
     assert first[0] == f"# {DISTRIBUTION}"
     commands = [line.split()[:2] for line in first if line.startswith("    ")]
-    rest = [["builder", name] for name in ("build", "view", "export")]
+    rest = [["builder", name] for name in ("build", "view", "export", "verify")]
     assert commands == [["pip", "install"], *rest]
-    at = first.index("Before you train:")
-    assert [line[:2] for line in first[at + 2 :]][:1] == ["- "]
-    bullets = TEXT.partition("Before you train:\n\n")[2].partition("\n\n")[0].splitlines()
-    assert [line[:2] for line in bullets] == ["- "] * 4
-    prose = " ".join(TEXT.split("\n\n")[1].split())
-    assert len(re.findall(r"\.(?= |$)", prose)) == 2, "one sentence of what, one of why"
+    assert sum(line.startswith("![") for line in first) == 1
+    assert "| model you train | calls |" in TEXT.partition("## Install")[0]
 
 
 def test_every_model_of_the_first_table_is_described():
     page = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
-    table = TEXT.partition("| model | calls |")[2].partition("\n\n")[0]
+    table = TEXT.partition("| model you train | calls |")[2].partition("\n\n")[0]
     named = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:-1]]
     models = [name.strip() for line in named for name in re.split(r",| and ", line)]
     assert len(models) > 12
@@ -55,14 +50,11 @@ def test_every_model_of_the_first_table_is_described():
         assert name.replace("4.1", "4.0; 4.1") in page, name
 
 
-def test_the_tables_list_all_commands_presets_and_extras():
-    listed = [name.split()[1] for name in cells(section("Commands")) if name.startswith("builder ")]
-    assert sorted(listed) == sorted(COMMANDS)
+def test_presets_and_extras_are_those_that_exist():
     assert TEXT.count(f"--preset {' | '.join(get_args(Preset))}") == 1
-    extras = set(cells(section("Extras"))) - {f"pip install '{DISTRIBUTION}[…]'"}
-    assert extras == set(PROJECT["optional-dependencies"])
-    installed = re.findall(rf"{DISTRIBUTION}\[([\w,]+)\]", TEXT)
-    assert {one for names in installed for one in names.split(",")} <= extras
+    installed = re.findall(r"\[([\w,]+)\]['`]", TEXT)
+    named = {one for names in installed for one in names.split(",")}
+    assert {"fast", "capture"} <= named <= set(PROJECT["optional-dependencies"])
     assert set(PROJECT["scripts"]) == {"builder", DISTRIBUTION}
 
 
