@@ -85,6 +85,12 @@ class Node:
         return as_str(self.entry, "message", "role")
 
     @property
+    def time(self) -> float:
+        """When the message was sent or requested, in milliseconds; 0 if it is not logged."""
+        value: Json = as_dict(self.entry.get("message")).get("timestamp")
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    @property
     def answers(self) -> bool:
         """Returns whether the entry is an answer of the model."""
         return self.role == "assistant"
@@ -212,17 +218,6 @@ def edited(entry: Entry, content: Json) -> Entry:
     return {**entry, "message": {**message, "content": content}}
 
 
-def _update_text(message: Entry) -> str:
-    """Returns the text of a later system message that is sent at its place."""
-    parts = [_plain_text(message.get("content"))]
-    for name, value in as_dict(message.get("sections")).items():
-        if isinstance(value, str):
-            parts.append(f'Updated system prompt section "{name}":\n\n{value}')
-        else:
-            parts.append(f'Removed system prompt section "{name}".')
-    return "\n\n".join(filter(None, parts))
-
-
 def _plain_text(content: Json) -> str:
     if isinstance(content, str):
         return content
@@ -299,24 +294,24 @@ _KEYS = MESSAGE_KEYS | {
 """Keys of messages that are known, or that the program does not send."""
 
 
+_ROLE_OF = {
+    "compaction": "compactionSummary", "branch_summary": "branchSummary",
+    "custom_message": "custom",
+}  # fmt: skip
+"""Roles of entries that are messages themselves."""
+
+
 def _entry_message(entry: Entry, turn: str) -> Message | None:
     """Returns the message that an entry adds to the context, or None.
 
     `turn` is the id of the entry: each answer of the model is an entry of its own.
     """
-    match entry.get("type"):
-        case "message":
-            message = as_dict(entry.get("message"))
-            read = _message(message, turn)
-            return read and noted([read], message, _KEYS)[0]
-        case "compaction":
-            return _compaction_summary(entry)
-        case "branch_summary":
-            return _branch_summary(entry)
-        case "custom_message":
-            return _from_extension(entry)
-        case _:
-            return None
+    kind = as_str(entry.get("type"))
+    if kind != "message":
+        return _message(entry, _ROLE_OF.get(kind, ""), turn)
+    message = as_dict(entry.get("message"))
+    read = _message(message, as_str(message.get("role")), turn)
+    return read and noted([read], message, _KEYS)[0]
 
 
 def _hides_reasoning(entry: Entry) -> bool:
@@ -329,9 +324,15 @@ def _hides_reasoning(entry: Entry) -> bool:
     )
 
 
-def _patch_message(entry: Entry) -> Message | None:
+def _patch_message(message: Entry) -> Message | None:
     """Returns the message that a later system message is at its place; None: it has no text."""
-    text = _update_text(as_dict(entry.get("message")))
+    parts = [_plain_text(message.get("content"))]
+    for name, value in as_dict(message.get("sections")).items():
+        if isinstance(value, str):
+            parts.append(f'Updated system prompt section "{name}":\n\n{value}')
+        else:
+            parts.append(f'Removed system prompt section "{name}".')
+    text = "\n\n".join(filter(None, parts))
     return Message("system", (Text(text, harness=True),)) if text else None
 
 
@@ -346,34 +347,25 @@ def _image_messages(messages: Iterable[Message], api: str) -> list[Message]:
         return [*messages]
     found: list[Message] = []
     images: list[Part] = []
-    for message in messages:
-        if message.role != "tool":
-            found, images = [*found, *_attached(images)], []
-            found.append(message)
+    for message in [*messages, None]:
+        if message is None or message.role != "tool":
+            if images:
+                heading = Text("Attached image(s) from tool result:", harness=True)
+                found.append(Message("user", (heading, *images)))
+            images = []
+            found += [message] if message is not None else []
             continue
-        parts: list[Part] = []
-        for part in message.parts:
-            if not isinstance(part, ToolResult):
+        parts = [part for part in message.parts if isinstance(part, ToolResult)]
+        for at, part in enumerate(parts):
+            texts = tuple(one for one in part.content if not isinstance(one, Media))
+            if len(texts) == len(part.content):
                 continue
-            media = [one for one in part.content if isinstance(one, Media)]
-            images += media
-            parts.append(_text_result(part) if media else part)
+            images += (one for one in part.content if isinstance(one, Media))
+            if not any(isinstance(one, Text) and one.text.strip() for one in texts):
+                texts = (Text("(see attached image)"),)
+            parts[at] = replace(part, content=texts)
         found.append(replace(message, parts=tuple(parts)))
-    return [*found, *_attached(images)]
-
-
-def _attached(images: list[Part]) -> list[Message]:
-    if not images:
-        return []
-    heading = Text("Attached image(s) from tool result:", harness=True)
-    return [Message("user", (heading, *images))]
-
-
-def _text_result(result: ToolResult) -> ToolResult:
-    texts = tuple(part for part in result.content if not isinstance(part, Media))
-    if not any(isinstance(part, Text) and part.text.strip() for part in texts):
-        texts = (Text("(see attached image)"),)
-    return replace(result, content=texts)
+    return found
 
 
 def no_result(call: ToolCall) -> ToolResult:
@@ -384,23 +376,24 @@ def no_result(call: ToolCall) -> ToolResult:
     return ToolResult((Text("No result provided"),), call.id, call.name, is_error=True)
 
 
-def _message(message: Entry, turn: str) -> Message | None:
-    role = as_str(message.get("role"))
+def _message(message: Entry, role: str, turn: str) -> Message | None:
     match role:
         case "assistant":
             return _answer(message, turn)
         case "toolResult":
-            return _result(message)
-        case "bashExecution":
-            if message.get("excludeFromContext"):
-                return None
+            result = ToolResult(
+                content=tuple(_contents(message.get("content"))),
+                call_id=name_or_none(message.get("toolCallId")),
+                name=name_or_none(message.get("toolName")),
+                is_error=message.get("isError") is True,
+            )
+            return Message("tool", (result,))
+        case "bashExecution" if not message.get("excludeFromContext"):
             return Message("user", (Text(_command_text(message), harness=True),))
         case "custom" | "hookMessage":
-            return _from_extension(message)
-        case "compactionSummary":
-            return _compaction_summary(message)
-        case "branchSummary":
-            return _branch_summary(message)
+            return Message("user", as_harness(_contents(message.get("content"))))
+        case "compactionSummary" | "branchSummary":
+            return _summary(message, role)
         case "user":
             return Message(role, tuple(_contents(message.get("content"))))
         case _:
@@ -430,16 +423,6 @@ def _answer(message: Entry, turn: str) -> Message:
     return Message("assistant", tuple(parts), turn, model=model, response=response)
 
 
-def _result(message: Entry) -> Message:
-    result = ToolResult(
-        content=tuple(_contents(message.get("content"))),
-        call_id=name_or_none(message.get("toolCallId")),
-        name=name_or_none(message.get("toolName")),
-        is_error=message.get("isError") is True,
-    )
-    return Message("tool", (result,))
-
-
 def _contents(content: Json) -> list[Text | Data | Media]:
     if isinstance(content, str):
         return [Text(content)]
@@ -456,24 +439,26 @@ def _contents(content: Json) -> list[Text | Data | Media]:
     return parts
 
 
-def _from_extension(message: Entry) -> Message:
-    return Message("user", as_harness(_contents(message.get("content"))))
+_SUMMARIES = {
+    "compactionSummary": (
+        "The conversation history before this point was compacted into the following summary:", "\n"
+    ),
+    "branchSummary": (
+        "The following is a summary of a branch that this conversation came back from:", ""
+    ),
+}  # fmt: skip
+"""The heading of a summary, and what precedes its closing tag."""
 
 
-def _compaction_summary(holder: Entry) -> Message:
+def _summary(holder: Entry, role: str) -> Message | None:
     if sent := _contents(as_dict(holder.get("message")).get("content")):
         return Message("user", as_harness(sent))  # of Letta Code's store
-    heading = "The conversation history before this point was compacted into the following summary:"
+    heading, end = _SUMMARIES[role]
     summary = as_str(holder.get("summary"))
-    return Message("user", (Text(f"{heading}\n\n<summary>\n{summary}\n</summary>", harness=True),))
-
-
-def _branch_summary(holder: Entry) -> Message | None:
-    heading = "The following is a summary of a branch that this conversation came back from:"
-    summary = as_str(holder.get("summary"))
-    if not summary:
+    if role == "branchSummary" and not summary:
         return None
-    return Message("user", (Text(f"{heading}\n\n<summary>\n{summary}</summary>", harness=True),))
+    text = f"{heading}\n\n<summary>\n{summary}{end}</summary>"
+    return Message("user", (Text(text, harness=True),))
 
 
 def _command_text(message: Entry) -> str:
@@ -517,11 +502,6 @@ def _is_unlike_log(entry: Mapping[str, Json]) -> bool:
     return any(key == "openaiRemoteCompaction" or "snapcompact" in key for key in kept)
 
 
-def _snapshot_id(entry: Mapping[str, Json]) -> str | None:
-    name = as_str(as_dict(entry.get("message")).get("id")) if entry.get("type") == "message" else ""
-    return name if name.startswith("letta-msg-") else None
-
-
 def parent_of(
     parent: str, session: str, last: tuple[str, Mapping[str, Json]] | None, *, answered: bool
 ) -> str | None:
@@ -540,27 +520,11 @@ def parent_of(
     return parent
 
 
-def _init_prompt(entry: Mapping[str, Json]) -> str | None:
-    if entry.get("type") != "session_init":
-        return None
-    blocks = one_or_many(entry.get("systemPrompt"))
-    return "\n\n".join(filter(None, map(as_str, blocks))) or None
-
-
 # -- finds the answers that a branched session copied from the file of its parent session ----------
 
 
 def _answer_digest(entry: dict[str, Json]) -> bytes:
     return hashlib.blake2b(dumps(entry.get("message")).encode("utf-8", "replace")).digest()
-
-
-def _answers_of_parent(source: Source, header: dict[str, Json]) -> Collection[bytes]:
-    """Returns the digests of the answers in the session that a header names as the parent.
-
-    The header has the parent's path; the file must be in the folder of this one.
-    """
-    named = as_str(header.get("parentSession") or header.get("branchedFrom"))
-    return from_sibling(source, PurePosixPath(named.replace("\\", "/")).name, _answers) or ()
 
 
 def _answers(parent: Source) -> Collection[bytes]:
@@ -602,27 +566,21 @@ def _own_answer(path: Sequence[Node], at: int) -> int | None:
     The next answer was requested before the prompt, and the prompt's own follows another answer
     that was requested after it.
     """
-    asked = _time(path[at])
+    asked = path[at].time
     last: Node | None = None
     for position in range(at + 1, len(path)):
         node = path[position]
         if node.role == "user":
             return None
         if node.answers:
-            requested = _time(node)
+            requested = node.time
             if last is None and requested >= asked:
                 return None
-            if last is not None and last.answers and asked <= requested < _time(last):
+            if last is not None and last.answers and asked <= requested < last.time:
                 return position
         if node.role:
             last = node
     return None
-
-
-def _time(node: Node) -> float:
-    """Returns when a message was sent or requested, in milliseconds; 0 if it is not logged."""
-    value: Json = as_dict(node.entry.get("message")).get("timestamp")
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 # -- reads Pi coding agent sessions (also OpenClaw's) ----------------------------------------------
@@ -680,7 +638,9 @@ def read(source: Source) -> Iterator[Event]:
             session.segments.records = 1
             session.model = name_or_none(entry.get("modelId"))
             session.version = entry.get("version")
-            session.copied = _answers_of_parent(source, entry)
+            named = as_str(entry.get("parentSession") or entry.get("branchedFrom"))
+            parent = PurePosixPath(named.replace("\\", "/")).name  # in the folder of this file
+            session.copied = from_sibling(source, parent, _answers) or ()
             session.places = [None]
         else:
             yield from session.add(where, entry)
@@ -744,10 +704,13 @@ class _Session:
             parent = parent_of(parent, self.segments.name, before, answered=self.answered)
         if before is not None and (before[1].get("type") == "ttsr_injection"):
             self.injects.add(name)
-        self.prompt = _init_prompt(entry) or self.prompt
+        if entry.get("type") == "session_init":
+            blocks = map(as_str, one_or_many(entry.get("systemPrompt")))
+            self.prompt = "\n\n".join(filter(None, blocks)) or self.prompt
         node = Node(name, parent, where, entry)
         self.answered = self.answered or node.answers
-        if snapshot := _snapshot_id(entry):
+        snapshot = as_str(entry, "message", "id") if entry.get("type") == "message" else ""
+        if snapshot.startswith("letta-msg-"):
             if old := self.snapshots.get(snapshot):
                 self.nodes[old] = replace(self.nodes[old], entry={"type": "label"})
                 self.ignored["repeated_entry"] += old not in self.emitted
@@ -835,7 +798,11 @@ class _Session:
         has_new = False
         for node in nodes:
             if node.role == "system":
-                patch = _patch_message(node.entry) if stretch.in_place and messages else None
+                patch = (
+                    _patch_message(as_dict(node.entry.get("message")))
+                    if stretch.in_place and messages
+                    else None
+                )
                 if patch is not None:
                     missing |= {"history"}  # whether it was sent at its place is not logged
                     held.append(patch)
