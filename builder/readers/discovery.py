@@ -7,14 +7,18 @@ import glob
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from builder.jsonio import dumps
 from builder.paths import COLLECT_STATE, expand_home
 from builder.problem import Problem, UsageError
-from builder.readers import Reader, readers
+from builder.readers import Reader, readers, recognise
+from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.places import unique_name
 from builder.sources.listing import Listing, local_listing, store_listing
 from builder.sources.source import MAX_RECORD_BYTES, Source
 from builder.sources.store import is_hub_name, is_url, list_objects, local_path
@@ -42,14 +46,29 @@ def find_sources(
     source's name is its path relative to the named folder, or the file's own name. A folder that a
     reader recognises as a store is one source. Symbolic links are followed: a folder that is
     reached twice is read once, and a link to a parent folder is a Problem `directory_loop`. Raises
-    UsageError if nothing is there or the named folder cannot be listed.
+    UsageError if nothing is there or the named folder cannot be listed. A table whose rows hold
+    whole sessions of agents (the Hub's traces) is a source for each row.
     """
+    for source in _found(spec, base, stdin, without):
+        column = None if isinstance(source, Problem) else _session_column(source)
+        if column is None or isinstance(source, Problem):
+            yield source
+        else:
+            yield from _sessions(source, column)
+
+
+def _found(
+    spec: str, base: Path | None, stdin: BinaryIO | None, without: Path | None
+) -> Iterator[Source | Problem]:
     if not spec:  # probably an unset variable of the shell; it must not mean the current folder
         raise UsageError("input '': names nothing")
     if spec.startswith("hf://"):
         table = hub_table(spec)
         name = f"{table.repository}@{table.commit}"
-        yield Source(name, table=table)
+        if table.is_raw:
+            yield from _stored(f"hf://datasets/{name}", MAX_RECORD_BYTES)
+        else:
+            yield Source(name, table=table)
         return
     if spec == "-":
         data = (stdin or sys.stdin.buffer).read()
@@ -60,6 +79,44 @@ def find_sources(
         yield from _stored(spec, MAX_RECORD_BYTES)
     else:
         yield from _local(spec, base or Path(), MAX_RECORD_BYTES, without)
+
+
+_LINES = rb"\n{\""
+"""Where a line of JSON ends inside a text of JSON, and the next one begins."""
+_PEEKED_ROWS = 5
+
+
+def _session_column(source: Source) -> str | None:
+    """Returns the column of a table that holds whole sessions: lines that an agent's reader knows.
+
+    Rows of JSON are looked at only if their beginning has such lines in a text.
+    """
+    if source.members or source.remote is not None:
+        return None
+    if source.table is None and _LINES not in source.head:
+        return None
+    columns = (item for row in source.peek.records[:_PEEKED_ROWS] for item in as_dict(row).items())
+    for name, text in columns:
+        if isinstance(text, str) and text.startswith("{") and "\n{" in text.rstrip():
+            claims = recognise(Source(source.name, data=text.encode("utf-8", "surrogatepass")))
+            if len(claims) == 1 and all(readers()[claim].is_agent for claim in claims):
+                return name
+    return None
+
+
+def _sessions(source: Source, column: str) -> Iterator[Source | Problem]:
+    """Yields a source for each row: the text in the column, or a row without one as it is."""
+    names: Counter[str] = Counter()
+    for record in source.unread_copy().records():
+        if isinstance(record, Problem):
+            yield replace(record, where=f"{source.name}: {record.where}")
+            continue
+        row = as_dict(record.value)
+        place = as_str(row, "file_path").lstrip("/") or record.where
+        name = unique_name(f"{source.name}/{place}", names)
+        text = as_str(row, column) or dumps(record.value)
+        data = text.encode("utf-8", "surrogatepass")
+        yield Source(name, data=data, max_record_bytes=source.max_record_bytes)
 
 
 def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[Source | Problem]:

@@ -100,10 +100,14 @@ class FileTable:
 
 @dataclass(frozen=True, slots=True)
 class HubTable:
-    """The rows of a dataset on the Hub at one commit, all splits, streamed through `datasets`."""
+    """The rows of a dataset on the Hub at one commit, all splits, streamed through `datasets`.
+
+    `is_raw`: the Hub says that its files are sessions of agents, which are read themselves.
+    """
 
     repository: str
     commit: str
+    is_raw: bool = False
 
     def rows(self) -> Iterator[Row]:
         """Yields each row in order; if the library cannot read one, yields a Problem and ends."""
@@ -132,11 +136,14 @@ def hub_table(spec: str) -> HubTable:
 
     repository, _, revision = hub_name(spec).partition("@")
     try:
-        commit = HfApi().dataset_info(repository, revision=revision or None).sha
+        info = HfApi().dataset_info(repository, revision=revision or None)
     except Exception as error:  # as above
         detail = f"input {spec!r}: cannot be loaded from the Hub: {reason(error)}"
         raise UsageError(detail) from None
-    return HubTable(repository, commit or revision)
+    tags, files = info.tags or (), [item.rfilename for item in info.siblings or ()]
+    has_rows = any(name.endswith((".parquet", ".arrow", ".csv")) for name in files)
+    is_raw = any("agent-traces" in tag for tag in tags) and not has_rows
+    return HubTable(repository, info.sha or revision, is_raw)
 
 
 def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterator[Any]]]:
