@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from builder.api import capture_definitions as capture_definitions
     from builder.api import capture_logs as capture_logs
     from builder.api import collect_logs as collect_logs
+    from builder.api import convert_traces_to_training_data as convert_traces_to_training_data
     from builder.api import diff_datasets as diff_datasets
     from builder.api import export_dataset as export_dataset
     from builder.api import find_sources as find_sources
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from builder.api import report_dataset as report_dataset
     from builder.api import serve_capture as serve_capture
     from builder.api import suggest_mapping as suggest_mapping
+    from builder.api import use_in_datasets as use_in_datasets
     from builder.api import verify_dataset as verify_dataset
     from builder.api import verify_sample as verify_sample
     from builder.api import view_dataset as view_dataset
@@ -93,7 +95,7 @@ _ROOMS = {
     "api": (
         "OnProgress Progress audit_dataset available_formats build_dataset capture_definitions"
         " capture_logs collect_logs diff_datasets export_dataset find_sources flatten"
-        " inspect_log"
+        " inspect_log convert_traces_to_training_data use_in_datasets"
         " installed_logs merge_datasets normalise push_dataset read recognise recognise_all"
         " report_dataset serve_capture suggest_mapping verify_dataset verify_sample"
         " view_dataset"
