@@ -19,12 +19,14 @@ import importlib
 import pkgutil
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from builder.brief import brief
 from builder.conversation import Conversation, Event
@@ -122,6 +124,25 @@ class Reader:
     def __repr__(self) -> str:
         """Returns the name and the summary in one line."""
         return brief(self, name=self.name, summary=self.summary)
+
+
+@cache
+def _facts() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((files(__package__) / "formats.toml").read_text(encoding="utf-8"))
+
+
+def declared(name: str, **hooks: Any) -> Reader:
+    """Returns the reader of a format; what is known of the format stands in formats.toml.
+
+    `hooks`: the fields of `Reader` that are functions, and those that replace the declared ones.
+    """
+    facts: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in _facts()[name].items()
+    }
+    homes = tuple(Home(*home) for home in facts.get("homes", ()))
+    given = {**facts, "homes": homes, **hooks}
+    return Reader(name=name, **given)
 
 
 READ = "JSON, JSONL, CSV, SQLite, zip, Parquet or Arrow (docs/formats.md)"

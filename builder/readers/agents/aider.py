@@ -19,7 +19,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.places import unique_name
@@ -374,14 +374,4 @@ def _read(source: Source) -> Iterator[Event]:
             yield from _read_session(f"{source.name}/{name}", name, where, lines)
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Aider: .aider.chat.history.md (# aider chat started at) and the file of "
-        "--llm-history-file (TO LLM)"
-    ),
-    evidence=("source", "files"),
-    recognise=_recognise,
-    checked="0.86.2",
-    read=_read,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read)

@@ -25,9 +25,8 @@ from builder.conversation import (
 )
 from builder.jsonio import json_type
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.anthropic import read_part
-from builder.readers.homes import Home
 from builder.readers.toolkit import (
     as_dict,
     as_dicts,
@@ -212,13 +211,4 @@ def _shown(value: Json) -> tuple[Content, ...]:
     return (Text(value),) if isinstance(value, str) else (Data(value, compact=True),)
 
 
-READER = Reader(
-    name=NAME,
-    summary="Amp threads: `amp threads export`, or T-….json (id T-…, messages with messageId)",
-    evidence=("files", "parsers"),
-    recognise=recognise,
-    is_agent=True,
-    doubles=True,
-    homes=(Home("Amp", "${XDG_DATA_HOME:-~/.local/share}/amp/threads"),),
-    read=read,
-)
+READER = declared(NAME, recognise=recognise, read=read)

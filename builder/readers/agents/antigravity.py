@@ -22,8 +22,7 @@ from builder.conversation import (
 )
 from builder.jsonio import loads_text
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit import protobuf
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, json_in_text, unknown_code
@@ -483,17 +482,4 @@ def _read_file(source: Source, session: str, names: Counter[str], prefix: str) -
         yield from _read_transcript(source, history, names)
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Google Antigravity: conversations/*.db (tables steps and gen_metadata), transcripts "
-        "(JSONL with step_index, source and type), or the folder of both"
-    ),
-    evidence=("files", "parsers"),
-    recognise=_recognise,
-    homes=(Home("Antigravity", "~/.gemini/antigravity*"),),
-    is_agent=True,
-    read=_read,
-    is_store=_is_store,
-    holds=_holds,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read, is_store=_is_store, holds=_holds)

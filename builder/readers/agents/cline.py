@@ -27,8 +27,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps_compact, packed
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import APPDATA, Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import CallKeys, mark_repeats
 from builder.readers.toolkit.history import supply_results
@@ -667,24 +666,4 @@ def _segments(rows: _Rows) -> Iterator[_Rows]:
         yield visible
 
 
-READER = Reader(
-    name="cline",
-    summary=(
-        "Cline sessions (.messages.json: sessionId, agent, messages), and the "
-        "api_conversation_history.json of Cline, Roo and Kilo (tags or native blocks)"
-    ),
-    evidence=("source", "files"),
-    recognise=_recognise,
-    checked="3.0.65",
-    is_agent=True,
-    doubles=True,
-    homes=(
-        Home("Cline", "${CLINE_SESSION_DATA_DIR:-~/.cline/data/sessions}"),
-        Home("Cline", "${CLINE_DATA_DIR:-~/.cline/data}/sessions"),
-        Home("Cline", "${CLINE_DIR:-~/.cline}/data/sessions"),
-        Home("Cline", f"{APPDATA}/*/User/globalStorage/saoudrizwan.claude-dev/tasks"),
-        Home("Roo Code", f"{APPDATA}/*/User/globalStorage/rooveterinaryinc.roo-cline/tasks"),
-        Home("Kilo Code", f"{APPDATA}/*/User/globalStorage/kilocode.kilo-code/tasks"),
-    ),
-    read=_read,
-)
+READER = declared("cline", recognise=_recognise, read=_read)

@@ -21,8 +21,7 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import assistant_parts, content
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
@@ -149,14 +148,4 @@ class _Session(RecordLog):
             self.history.append(Message("tool", (result,)), where)
 
 
-READER = Reader(
-    name="continue",
-    summary="Continue sessions (JSON): sessionId, workspaceDirectory and a history of messages",
-    evidence=("source", "files"),
-    recognise=_recognise,
-    homes=(Home("Continue", "${CONTINUE_GLOBAL_DIR:-~/.continue}/sessions"),),
-    is_agent=True,
-    doubles=True,
-    checked="1.5.47",
-    read=_read,
-)
+READER = declared("continue", recognise=_recognise, read=_read)

@@ -27,7 +27,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, media_of, results_apart
 from builder.readers.toolkit.history import RequestHead, SessionHistory
@@ -158,11 +158,9 @@ def _result(data: dict[str, Json]) -> ToolResult:
     return ToolResult(tuple(content), call_id, name, is_error=data.get("is_error") is True)
 
 
-READER = Reader(
-    name=_NAME,
-    summary="Crush: crush.db (sessions with parent_session_id, messages with parts)",
+READER = declared(
+    _NAME,
     recognise=_recognise,
-    evidence=("source", "files", "parsers"),
     homes=(
         Home("Crush", "${XDG_DATA_HOME:-~/.local/share}/crush/projects.json", _databases),
         Home("Crush", "${LOCALAPPDATA:-~/AppData/Local}/crush/projects.json", _databases),
@@ -171,7 +169,6 @@ READER = Reader(
         Home("Crush", "~/*/.crush/crush.db"),
         Home("Crush", "~/*/*/.crush/crush.db"),
     ),
-    is_agent=True,
     read=lambda source: read_sessions(source, _SESSIONS, _session),
     item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

@@ -26,9 +26,8 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, a_json_type, dumps, loads
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.anthropic import read_message
-from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit import protobuf
 from builder.readers.toolkit.chat_messages import as_harness, content, content_block, tool_calls
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
@@ -479,19 +478,4 @@ def _read_composers(source: Source) -> Iterator[Event]:
             yield Ignored("not_in_conversation", left)
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Cursor: agent transcripts (lines with role and message only), state.vscdb "
-        "(cursorDiskKV), store.db of its CLI (blobs, meta)"
-    ),
-    evidence=("files", "parsers"),
-    recognise=_recognise,
-    homes=(
-        Home("Cursor", "~/.cursor/chats/*/*/store.db"),
-        Home("Cursor", f"{APPDATA}/Cursor/User/globalStorage/state.vscdb"),
-        Home("Cursor", "~/.cursor/projects/*/agent-transcripts"),
-    ),
-    is_agent=True,
-    read=read,
-)
+READER = declared(_NAME, recognise=_recognise, read=read)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import Context, Event, Json, Media, Message, Part, Text, ToolResult
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.anthropic import read_message
-from builder.readers.homes import Home
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
@@ -178,14 +177,4 @@ def _marked(part: Part, *, is_first: bool) -> Part:
     return Text(part.text, harness=alone or (not is_first and text.startswith(_INJECTED)))
 
 
-READER = Reader(
-    name="droid",
-    summary="Factory Droid: sessions (a session_start with cwd, then messages)",
-    evidence=("files", "parsers"),
-    recognise=_recognise,
-    checked="0.225.2",
-    homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
-    is_agent=True,
-    doubles=True,
-    read=_read,
-)
+READER = declared("droid", recognise=_recognise, read=_read)

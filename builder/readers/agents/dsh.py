@@ -23,8 +23,7 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness, content_block
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory, lost_message
 from builder.readers.toolkit.marks import cut_code
@@ -222,15 +221,4 @@ def _answer_part(block: dict[str, Json]) -> Part:
             return content_block(block)
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "DeepSeek Harness (dsh) sessions: a session header with createdAt and delegationDepth, "
-        "then events with surfaceOp"
-    ),
-    evidence=("source", "files"),
-    recognise=_recognise,
-    homes=(Home("DeepSeek Harness", "${DSH_HOME:-~/.dsh}/sessions"),),
-    is_agent=True,
-    read=_read,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read)

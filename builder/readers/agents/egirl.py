@@ -20,7 +20,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content_block
 from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
 from builder.readers.toolkit.rows import missing_records
@@ -125,15 +125,9 @@ def _calls(text: Json, where: str) -> list[Part]:
     return [call_of(item) or Unparsed(dumps(item), "bad_call") for item in items]
 
 
-READER = Reader(
-    name="egirl",
-    summary=(
-        "egirl stores (sqlite): tables sessions and messages with JSON content; its transcripts "
-        "and audit log"
-    ),
-    evidence=("source",),
+READER = declared(
+    "egirl",
     recognise=_recognise,
-    is_agent=True,
     read=_read,
     item_sizes=lambda source: session_sizes(source, _NAMES, _SIZES),
 )

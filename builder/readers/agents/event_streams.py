@@ -22,7 +22,7 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.anthropic import read_part
 from builder.readers.toolkit.chat_messages import content, qualified, text_or_data
 from builder.readers.toolkit.history import RequestHead, SessionHistory
@@ -276,32 +276,10 @@ def _read(name: str, stream: type[_Stream], source: Source) -> Iterator[Event]:
 
 
 READERS = tuple(
-    Reader(
-        name=name,
-        summary=summary,
-        evidence=("documentation", "files") if stream is _Managed else ("documentation",),
-        recognise=partial(_recognise, is_event),
-        is_agent=True,
-        read=partial(_read, name, stream),
-    )
-    for name, stream, is_event, summary in (
-        (
-            "gemini-stream-json",
-            _Gemini,
-            _is_gemini,
-            "Gemini CLI --output-format stream-json (init, message, tool_use and tool_result)",
-        ),
-        (
-            "cursor-stream-json",
-            _Cursor,
-            _is_cursor,
-            "cursor-agent --output-format stream-json (system with apiKeySource, tool_call)",
-        ),
-        (
-            "managed-agents",
-            _Managed,
-            _managed_event,
-            "Claude's Managed Agents: events (id sevt_…, type agent.… or user.…), also under raw",
-        ),
+    declared(name, recognise=partial(_recognise, is_event), read=partial(_read, name, stream))
+    for name, stream, is_event in (
+        ("gemini-stream-json", _Gemini, _is_gemini),
+        ("cursor-stream-json", _Cursor, _is_cursor),
+        ("managed-agents", _Managed, _managed_event),
     )
 )

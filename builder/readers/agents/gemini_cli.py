@@ -25,9 +25,8 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.gemini import content_messages, mark_harness, part_list, read_parts
-from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, results_apart
 from builder.readers.toolkit.comparison import CallKeys, common_prefix, without_key
 from builder.readers.toolkit.narrow import (
@@ -622,20 +621,4 @@ def _saved(
     )
 
 
-READER = Reader(
-    name="gemini-cli",
-    summary=(
-        "Gemini CLI sessions, saved chats and restore points (also of Qwen Code's first "
-        "layout): sessionId with projectHash, or $set/$rewindTo records"
-    ),
-    evidence=("source", "files"),
-    recognise=recognise,
-    is_agent=True,
-    doubles=True,
-    checked="0.61.0",
-    homes=(
-        Home("Gemini CLI", "~/.gemini/tmp"),
-        Home("Qwen Code", "~/.qwen/tmp"),
-    ),
-    read=read,
-)
+READER = declared("gemini-cli", recognise=recognise, read=read)

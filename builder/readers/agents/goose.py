@@ -27,8 +27,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import APPDATA, Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content_block
 from builder.readers.toolkit.comparison import CallKeys, mark_repeats
 from builder.readers.toolkit.marks import cut_code
@@ -323,20 +322,9 @@ def _for_model(items: list[Json]) -> list[dict[str, Json]]:
     return [block for block, audience in listed if audience != ["user"]]
 
 
-READER = Reader(
-    name="goose",
-    summary=(
-        "Goose: sessions.db (tables sessions and messages with content_json), and the older "
-        "JSONL sessions (working_dir; messages with created and tagged content); exported sessions"
-    ),
-    evidence=("source",),
+READER = declared(
+    "goose",
     recognise=recognise,
-    is_agent=True,
-    homes=(
-        Home("Goose", "${XDG_DATA_HOME:-~/.local/share}/goose/sessions"),
-        Home("Goose", "~/Library/Application Support/Block/goose/sessions"),
-        Home("Goose", f"{APPDATA}/Block/goose/data/sessions"),
-    ),
     read=read,
     item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

@@ -20,8 +20,7 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import chat_message, content_block
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
@@ -240,18 +239,9 @@ def _thoughts(row: dict[str, Json]) -> list[Part]:
     return [Reasoning(text)] if text else []
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Grok Build (xAI's grok CLI): folders with chat_history.jsonl and summary.json, or such "
-        "rows (type and content, without uuid, timestamp and message)"
-    ),
-    evidence=("source", "files"),
+READER = declared(
+    _NAME,
     recognise=_recognise,
-    checked="1.0.41",
-    homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),
-    is_agent=True,
-    doubles=True,
     read=_read,
     is_store=lambda folder: folder.is_file(_ROWS) and folder.is_file("summary.json"),
     holds=_FILES.__contains__,

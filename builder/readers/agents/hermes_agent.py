@@ -24,8 +24,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit import tags
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.comparison import CallKeys
@@ -366,20 +365,9 @@ def _result(block: str) -> ToolResult:
     )
 
 
-READER = Reader(
-    name="hermes-agent",
-    summary=(
-        "Hermes Agent: state.db (sessions with system_prompt, messages with tool_calls), "
-        "rows of it as JSON, session_*.json, trajectories (conversations, timestamp, completed)"
-    ),
-    evidence=("source", "files"),
+READER = declared(
+    "hermes-agent",
     recognise=_recognise,
-    is_agent=True,
-    homes=(
-        Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/state.db"),
-        Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/sessions"),
-        Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/profiles/*/state.db"),
-    ),
     read=_read,
     item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

@@ -26,7 +26,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
@@ -237,10 +237,4 @@ def _read(source: Source) -> Iterator[Event]:
     yield from ignored(rest)
 
 
-READER = Reader(
-    name=_NAME,
-    summary="Hugging Face session traces: a session line with harness and id, then message lines",
-    evidence=("documentation",),
-    recognise=_recognise,
-    read=_read,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read)

@@ -25,8 +25,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content as contents
 from builder.readers.toolkit.chat_messages import tool_calls
 from builder.readers.toolkit.comparison import common_prefix, with_session_keys
@@ -278,15 +277,4 @@ def _marked_answers(context: _Context, kept: int) -> Iterator[Message]:
         yield replace(message, untrained=untrained, context=lacking if is_after else None)
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Kimi CLI sessions: folders with context.jsonl, or JSONL with _checkpoint and _usage rows"
-    ),
-    evidence=("source", "files"),
-    recognise=_recognise,
-    is_agent=True,
-    homes=(Home("Kimi CLI", "${KIMI_SHARE_DIR:-~/.kimi}/sessions"),),
-    read=_read,
-    is_store=_is_store,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read, is_store=_is_store)

@@ -23,7 +23,7 @@ from builder.conversation import (
 )
 from builder.jsonio import packed
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import as_harness, content_block
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory, lost_message
@@ -600,20 +600,13 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Kimi Code sessions: folders with agents/NAME/wire.jsonl, or one such file "
-        "(metadata with created_at, context.append_… records)"
-    ),
-    evidence=("source", "files"),
+READER = declared(
+    _NAME,
     recognise=_recognise,
-    checked="2.1.0",
     homes=(
         Home("Kimi Code", "${KIMI_CODE_HOME:-~/.kimi-code}/sessions"),
         Home("Kimi Work", f"{APPDATA}/{_KIMI_WORK}"),
     ),
-    is_agent=True,
     read=_read,
     is_store=_is_store,
     holds=_holds,

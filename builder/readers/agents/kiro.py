@@ -24,8 +24,7 @@ from builder.conversation import (
 )
 from builder.jsonio import a_json_type
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content, results_apart
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
@@ -542,23 +541,4 @@ def _read(source: Source) -> Iterator[Event]:
         yield from _read_session(source)
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Kiro: its CLI's sessions (JSONL with version, kind and data), its database and Amazon "
-        "Q's (conversations_v2, conversations), its IDE's sessions (JSONL of id, timestamp and "
-        "payload)"
-    ),
-    evidence=("files", "parsers"),
-    recognise=_recognise,
-    homes=(
-        Home("Kiro", "${KIRO_HOME:-~/.kiro}/sessions"),
-        Home("Kiro", "${XDG_DATA_HOME:-~/.local/share}/kiro-cli/data.sqlite3"),
-        Home("Kiro", "~/Library/Application Support/kiro-cli/data.sqlite3"),
-        Home("Kiro", "${LOCALAPPDATA:-~/AppData/Local}/kiro-cli/data.sqlite3"),
-        Home("Amazon Q", "${XDG_DATA_HOME:-~/.local/share}/amazon-q/data.sqlite3"),
-        Home("Amazon Q", "~/Library/Application Support/amazon-q/data.sqlite3"),
-    ),
-    is_agent=True,
-    read=_read,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read)

@@ -21,8 +21,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_str, name_or_none, unknown_code
 from builder.readers.toolkit.rows import RecordLog, add_records, objects, refused
@@ -141,13 +140,4 @@ class _Transcript(RecordLog):
         self.parts, self.results, self.response = [], [], None
 
 
-READER = Reader(
-    name="letta-code",
-    summary="Letta Code transcripts (JSONL): lines with kind and captured_at",
-    evidence=("parsers",),
-    recognise=_recognise,
-    homes=(Home("Letta Code", "~/.letta/transcripts"),),
-    is_agent=True,
-    doubles=True,
-    read=_read,
-)
+READER = declared("letta-code", recognise=_recognise, read=_read)

@@ -22,8 +22,7 @@ from builder.conversation import (
 )
 from builder.jsonio import packed
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness, chat_message, content_block
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.marks import finish_fault
@@ -436,17 +435,9 @@ def _row_id(row: dict[str, Json]) -> str:
     return as_str(row.get("message_id")) or as_str(row.get("tool_call_id"))
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Mistral Vibe sessions: the store of version 3 (CURRENT with store_format), and "
-        "messages.jsonl or JSON of versions 1 and 2 (rows with injected and message_id; meta.json)"
-    ),
-    evidence=("source", "files"),
+READER = declared(
+    _NAME,
     recognise=_recognise,
-    checked="3.0.3",
-    homes=(Home("Mistral Vibe", "${VIBE_HOME:-~/.vibe}/logs/session"),),
-    is_agent=True,
     read=_read,
     is_store=_is_store,
     holds=lambda name: not name.startswith("agents/"),

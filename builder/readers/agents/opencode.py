@@ -28,8 +28,7 @@ from builder.conversation import (
 )
 from builder.jsonio import a_json_type, json_type
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.history import supply_results
@@ -682,22 +681,6 @@ def _parts(
     return parts, lost
 
 
-READER = Reader(
-    name="opencode",
-    summary=(
-        "opencode (and its forks): the folder storage/ (session, message, part), opencode.db, "
-        "exported sessions (info, messages of info and parts)"
-    ),
-    evidence=("source", "files"),
-    recognise=recognise,
-    is_agent=True,
-    doubles=True,
-    checked="1.18.33",
-    homes=(
-        Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/storage"),
-        Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/opencode*.db"),
-    ),
-    read=read,
-    is_store=_is_store,
-    item_sizes=item_sizes,
+READER = declared(
+    "opencode", recognise=recognise, read=read, is_store=_is_store, item_sizes=item_sizes
 )

@@ -28,8 +28,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import (
     as_harness,
     assistant_parts,
@@ -695,15 +694,7 @@ def _number(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-_V0 = Reader(
-    name="openhands-v0",
-    summary="OpenHands V0: lists and stores of events, evaluation output.jsonl, llm_completions",
-    evidence=("source", "files"),
-    recognise=_recognise_v0,
-    is_agent=True,
-    read=_read_v0,
-    is_store=_is_v0_store,
-)
+_V0 = declared("openhands-v0", recognise=_recognise_v0, read=_read_v0, is_store=_is_v0_store)
 
 
 # -- V1: observations as the model sees them ------------------------------------------------------
@@ -1023,16 +1014,9 @@ def _dump(source: Source) -> Iterator[Event]:
         )
 
 
-_V1 = Reader(
-    name="openhands-v1",
-    summary="OpenHands V1 (SDK): stores and exports of events by kind, logs of model calls",
-    evidence=("source", "files"),
+_V1 = declared(
+    "openhands-v1",
     recognise=_recognise_v1,
-    is_agent=True,
-    homes=(
-        Home("OpenHands", "~/.openhands/conversations"),
-        Home("OpenHands", "~/.openhands/sessions"),
-    ),
     read=_read_v1,
     is_store=lambda folder: folder.is_file(_STATE_FILE) and folder.is_dir(_EVENTS),
 )

@@ -28,8 +28,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import with_session_keys
 from builder.readers.toolkit.history import Links, lost_message, supply_results
@@ -918,18 +917,4 @@ def _problem(code: str, node: Node, detail: str) -> Problem:
     return Problem(code, node.where, detail, records=0)
 
 
-READER = Reader(
-    name=NAME,
-    summary="Pi, OpenClaw and Oh My Pi sessions (JSONL): a header, then entries, in a tree from v2",
-    evidence=("source", "files"),
-    recognise=recognise,
-    is_agent=True,
-    doubles=True,
-    checked="1.6.0",
-    homes=(
-        Home("Pi", "${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions"),
-        Home("OpenClaw", "~/.openclaw/agents/*/sessions"),
-        Home("Oh My Pi", "~/.omp/agent/sessions"),
-    ),
-    read=read,
-)
+READER = declared(NAME, recognise=recognise, read=read)

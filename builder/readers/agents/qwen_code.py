@@ -25,9 +25,8 @@ from builder.conversation import (
     Used,
 )
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.gemini import content_messages
-from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import CallKeys, mark_repeats, without_key
 from builder.readers.toolkit.history import Links, lost_message, supply_results
@@ -396,14 +395,4 @@ def _system(segment: _Segment, entry: _Entry) -> None:
         segment.messages[-1] = _by_program(last)
 
 
-READER = Reader(
-    name="qwen-code",
-    summary="Qwen Code sessions: JSONL records with uuid, parentUuid and message.parts",
-    evidence=("source", "files"),
-    recognise=_recognise,
-    is_agent=True,
-    doubles=True,
-    checked="0.24.4",
-    homes=(Home("Qwen Code", "~/.qwen/projects"),),
-    read=read,
-)
+READER = declared("qwen-code", recognise=_recognise, read=read)

@@ -25,9 +25,8 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.bodies import decompressed
-from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
@@ -206,17 +205,9 @@ def _result(call_id: str, result: dict[str, Json]) -> ToolResult:
     return ToolResult(tuple(content) or (Text(_EMPTY),), call_id, name, is_error=failed)
 
 
-READER = Reader(
-    name=NAME,
-    summary="Zed's agent: threads.db (threads with data_type), and threads as JSON (User, Agent)",
+READER = declared(
+    NAME,
     recognise=recognise,
-    evidence=("source", "parsers"),
-    homes=(
-        Home("Zed", "${XDG_DATA_HOME:-~/.local/share}/zed/threads/threads.db"),
-        Home("Zed", "~/Library/Application Support/Zed/threads/threads.db"),
-        Home("Zed", "${LOCALAPPDATA:-~/AppData/Local}/Zed/threads/threads.db"),
-    ),
-    is_agent=True,
     read=read,
     item_sizes=lambda source: session_sizes(source, _THREADS, _SIZES),
 )

@@ -29,7 +29,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import JsonFault, loads
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.history import (
     Chat,
@@ -303,10 +303,8 @@ def _arguments(name: str, text: str) -> Json:
     return {"code" if name == "python" else "input": text}
 
 
-READER = Reader(
-    name=_NAME,
-    summary="ChatGPT data exports (conversations.json): conversations with a mapping of nodes",
-    evidence=("files", "parsers"),
+READER = declared(
+    _NAME,
     recognise=_recognise,
     read=lambda source: read_objects(
         source, partial(_conversation, source), "a conversation that is "

@@ -26,7 +26,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.chats.pieces import file_media, turns
 from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, in_order
@@ -195,13 +195,8 @@ def _result(value: Json) -> Iterator[Content]:
             yield unknown_part(as_str(kind))
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Claude.ai data exports (conversations.json): conversations with uuid and chat_messages, "
-        "or one of them"
-    ),
-    evidence=("files", "parsers"),
+READER = declared(
+    _NAME,
     recognise=_recognise,
     read=lambda source: read_objects(
         source, partial(_conversation, source), "a conversation that is "

@@ -21,7 +21,7 @@ from builder.conversation import (
     Text,
     unknown_part,
 )
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.chats.pieces import file_media, newest_leaf
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, name_or_none
@@ -168,13 +168,8 @@ def _untrained(message: dict[str, Json], kinds: set[str], parts: tuple[Part, ...
     return "server_tool" if kinds & _SEARCHES else None
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "DeepSeek's web chats: data exports (conversations.json, a mapping of nodes with "
-        "fragments), and responses of the interface that list chat_messages"
-    ),
-    evidence=("files", "parsers"),
+READER = declared(
+    _NAME,
     recognise=_recognise,
     read=lambda source: read_objects(source, partial(_conversation, source), "a chat that is "),
 )

@@ -30,7 +30,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.gemini import content_messages
 from builder.readers.toolkit.chat_messages import (
     chat_message,
@@ -448,7 +448,7 @@ _Found = tuple[str, str | None, list[Json]]
 class _Framework:
     """How the histories of one framework are found; `log` reads their messages.
 
-    name     of the format
+    name     of the format, which formats.toml describes
     columns  of the table of a database that has messages or histories
     group    the key of messages that names their conversation
     """
@@ -570,49 +570,18 @@ class _Framework:
             yield Problem("no_messages", where, "no message with content", records)
 
 
-def _reader(framework: _Framework, summary: str) -> Reader:
-    return Reader(
-        name=framework.name,
-        summary=summary,
-        evidence=("source",),
-        recognise=framework.recognise,
-        read=framework.read,
-    )
-
-
-READERS = (
-    _reader(
+READERS = tuple(
+    declared(one.name, recognise=one.recognise, read=one.read)
+    for one in (
         _Framework("pydantic-ai", _PydanticAI),
-        "PydanticAI: message histories (kind request or response, parts with part_kind)",
-    ),
-    _reader(
         _Framework("google-adk", _Adk, frozenset({"session_id", "invocation_id", "author"})),
-        "Google ADK: sessions with events (author, invocationId, content), its SQLite database",
-    ),
-    _reader(
         _Framework("llamaindex", _LlamaIndex),
-        "LlamaIndex: chat stores and lists of ChatMessage (role, additional_kwargs, blocks)",
-    ),
-    _reader(
         _Framework("haystack", _Haystack),
-        "Haystack: lists of ChatMessage (role, meta, name, content by key)",
-    ),
-    _reader(
         _Framework("autogen", _AutoGen),
-        "AutoGen: states of agents (llm_context with UserMessage, AssistantMessage, …)",
-    ),
-    _reader(
         _Framework("agno", _Agno, frozenset({"session_id", "runs"})),
-        "Agno: sessions with runs (messages with from_history), its SQLite database",
-    ),
-    _reader(
         _Framework(
             "mastra", _Mastra, frozenset({"thread_id", "resourceId", "content"}), "threadId"
         ),
-        "Mastra: stored messages (content of format and parts), its SQLite database",
-    ),
-    _reader(
         _Framework("dify", _Dify, group="conversation_id"),
-        "Dify: messages of conversations (query, answer, agent_thoughts)",
-    ),
+    )
 )

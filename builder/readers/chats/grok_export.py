@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from builder.conversation import Context, Event, Json, Media, Message, Part, Reasoning, Text
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.chats.pieces import newest_leaf
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
@@ -91,10 +91,8 @@ def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
         missing.add("history")
 
 
-READER = Reader(
-    name=_NAME,
-    summary="Grok's web chats: data exports (prod-grok-backend.json) of conversation and responses",
-    evidence=("parsers",),
+READER = declared(
+    _NAME,
     recognise=_recognise,
     read=lambda source: read_objects(source, partial(_conversation, source), "a chat that is "),
 )

@@ -17,7 +17,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.chats.pieces import newest_leaf, turns
 from builder.readers.toolkit.chat_messages import content, media_of
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
@@ -122,10 +122,8 @@ def _failed(output: str) -> bool | None:
     return True if isinstance(value, dict) and value.get("error") else None
 
 
-READER = Reader(
-    name=_NAME,
-    summary="LibreChat: exported conversations (messagesTree or messages, with isCreatedByUser)",
-    evidence=("source", "files"),
+READER = declared(
+    _NAME,
     recognise=_recognise,
     read=lambda source: read_objects(source, _conversation, "a conversation that is "),
 )

@@ -19,8 +19,7 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.jsonio import loads_text
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_str, name_of, name_or_none
 from builder.sources.source import Source
@@ -130,15 +129,9 @@ def _definition(row: dict[str, Json]) -> Json:
     }  # fmt: skip
 
 
-READER = Reader(
-    name=_NAME,
-    summary="llm: logs.db (table responses with prompt, system and response; tool_calls, tools)",
-    evidence=("source",),
+READER = declared(
+    _NAME,
     recognise=_recognise,
-    homes=(
-        Home("llm", "${LLM_USER_PATH:-~/.config/io.datasette.llm}/logs.db"),
-        Home("llm", "~/Library/Application Support/io.datasette.llm/logs.db"),
-    ),
     read=lambda source: read_sessions(source, _SESSIONS, _stored),
     item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

@@ -30,12 +30,11 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.captures import Logs
 from builder.readers.api.dialects import OPENAI_CHAT
 from builder.readers.api.exchanges import Exchange
 from builder.readers.chats.pieces import turns
-from builder.readers.homes import Home
 from builder.readers.toolkit import tags
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
@@ -297,18 +296,4 @@ def _chat(role: str, text: str) -> Json:
     return {**message, "tool_calls": calls} if calls else message
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "LM Studio: `lms log stream --json` (llm.prediction.input and output: rendered prompts), "
-        "conversations (messages with versions and currentlySelected)"
-    ),
-    evidence=("source", "parsers", "inferred"),
-    unsettled=_doubt,
-    recognise=_recognise,
-    homes=(
-        Home("LM Studio", "~/.lmstudio/conversations"),
-        Home("LM Studio", "~/.cache/lm-studio/conversations"),
-    ),
-    read=_read,
-)
+READER = declared(_NAME, unsettled=_doubt, recognise=_recognise, read=_read)

@@ -27,9 +27,8 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.chats.pieces import turns
-from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.history import (
     Chat,
@@ -289,14 +288,4 @@ def _apart(pieces: list[Part]) -> Iterator[Part]:
     yield from results
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "Open WebUI chats: exports (chats with history.messages and currentId) and webui.db "
-        "(table chat)"
-    ),
-    evidence=("source", "files"),
-    recognise=_recognise,
-    homes=(Home("Open WebUI", "${DATA_DIR:-~/.open-webui}/webui.db"),),
-    read=_read,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from builder.conversation import Context, Event, Ignored, Json
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api import bedrock
 from builder.readers.toolkit.history import RequestHead, SessionHistory, lost_message
 from builder.readers.toolkit.marks import cut_code
@@ -100,11 +100,4 @@ def _conversation(
         yield from history.conversations(used)
 
 
-READER = Reader(
-    name=_NAME,
-    summary="Strands Agents: session folders (session.json, agents/*/messages/message_N.json)",
-    evidence=("source",),
-    recognise=_recognise,
-    read=_read,
-    is_store=_is_store,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read, is_store=_is_store)

@@ -26,8 +26,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps_compact, json_type
 from builder.problem import Problem
-from builder.readers import Reader
-from builder.readers.homes import Home
+from builder.readers import declared
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -516,14 +515,4 @@ def read(source: Source) -> Iterator[Event]:
     yield from EventLog(NAME, source.name, name).read(source.records())
 
 
-READER = Reader(
-    name=NAME,
-    summary="GitHub Copilot CLI sessions: events.jsonl (type, data, id, timestamp, parentId)",
-    evidence=("source", "files"),
-    recognise=recognise,
-    checked="1.0.102",
-    homes=(Home("Copilot CLI", "~/.copilot/session-state"),),
-    is_agent=True,
-    doubles=True,
-    read=read,
-)
+READER = declared(NAME, recognise=recognise, read=read)

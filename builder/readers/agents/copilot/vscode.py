@@ -29,12 +29,11 @@ from builder.conversation import (
 )
 from builder.jsonio import json_type, packed
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.agents.copilot.cli import EventLog, is_by_vscode, is_event_log
 from builder.readers.api.captures import Logs
 from builder.readers.api.dialects import OPENAI_CHAT
 from builder.readers.api.exchanges import Exchange
-from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -657,20 +656,4 @@ def _as_span(span: dict[str, Json], attributes: dict[str, Json]) -> dict[str, Js
     }
 
 
-READER = Reader(
-    name=NAME,
-    summary=(
-        "VS Code's Copilot chat: chat sessions (JSON with requests, or the patch log of it), "
-        "agent-traces.db, transcripts, exports of the chat debug view (.chatreplay.json)"
-    ),
-    evidence=("source", "files"),
-    recognise=recognise,
-    homes=(
-        Home("Copilot chat", f"{APPDATA}/*/User/globalStorage/github.copilot-chat/agent-traces.db"),
-        Home("Copilot chat", f"{APPDATA}/*/User/globalStorage/emptyWindowChatSessions"),
-        Home("Copilot chat", f"{APPDATA}/*/User/workspaceStorage/*/chatSessions"),
-    ),
-    is_agent=True,
-    doubles=True,
-    read=read,
-)
+READER = declared(NAME, recognise=recognise, read=read)
