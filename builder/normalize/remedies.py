@@ -50,7 +50,7 @@ def recovery(ledger: Ledger, code: str) -> tuple[int, str]:
 
 
 _KEY = re.compile(
-    r"`((?:audit|limits|normalize|select|split|verify)(?:\.\w+)*): (\{[^`]*|[^`\s]+)`"
+    r"`((?:audit|limits|normalize|select|split|verify)(?:\.\w+)*): ([\[{][^`]*|[^`\s]+)`"
 )
 """A key with its value between backticks; a value in words is not one to copy."""
 _JOINED_OPTIONS = re.compile(r"(--set [^`]*)` (?:and|with) `(--set )")

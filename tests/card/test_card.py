@@ -134,18 +134,6 @@ def test_the_card_counts_trained_turns_by_how_well_their_context_is_known(built)
         assert 0 < int(count.replace(",", "")) <= of_samples
 
 
-def test_the_card_states_what_is_trained_and_its_parity_with_inference(built):
-    rows = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
-    trained = sum(row["trained_tokens"] for row in rows)
-    share = trained / sum(row["tokens"] for row in rows)
-    card = (built / "README.md").read_text(encoding="utf-8")
-    assert f"| trained tokens | {trained:,}, {share:.1%} of all " in card
-    turns = sum(len(row["spans"]) for row in rows)
-    for mode in ("thinking", "non-thinking"):
-        equal = sum(row["parity"][mode] for row in rows)
-        assert f"trained turns that match {mode} inference | {equal} of {turns} " in card
-
-
 def test_changed_options_are_listed_without_local_folders(built, tmp_path):
     _, text = parts(built)
     content = re.search(r"`manifest.json` has all\):\n\n((?:    .*\n)+)", text)

@@ -89,6 +89,7 @@ def test_each_key_in_advice_becomes_an_option():
     )
     assert with_options(text) == shown
     assert option_for("--allow-eval") == "--allow-eval"
+    assert option_for("normalize.mask: [denied, error]") == "--set 'normalize.mask=[denied, error]'"
 
 
 def test_advice_for_a_merged_dataset_names_the_builds():

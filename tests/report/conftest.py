@@ -8,7 +8,7 @@ from support.places import DATA
 from support.runs.builds import build
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def built(tmp_path_factory):
     out = tmp_path_factory.mktemp("report") / "out"
     assert build(out, "--workers", "1", inputs=(DATA / "openai-chat", DATA / "codex")) == 0

@@ -1,6 +1,5 @@
 """`builder view`: any row of any dataset without reading it whole, on this machine only."""
 
-import gzip
 import http.client
 import json
 import os
@@ -16,9 +15,7 @@ from support.pages.viewer import served, viewer_of
 from support.places import DATA
 from support.runs.builds import build, lines
 
-from builder.dataset.files import dataset_files
-from builder.dataset.rows import dataset_rows
-from builder.dataset.store import Address, Rows
+from builder.dataset.store import Address
 from builder.view.viewer import PAGE_ROWS
 
 
@@ -205,7 +202,7 @@ def test_overview_and_rejects(tmp_path):
     "path",
     ["?at=x", "?at=-1.-1", "?at=99999999.0", "?at=0.99999999999", "row?at=7.7", "raw?at=0.x",
      "rejects?from=99999999999999", "?text=%ff%00&tool=%22", "../../etc/passwd", "row", "none",
-     "?" + "a=1&" * 500, "?at=0.0?at=1", "//[", "/[::1"],
+     "?" + "a=1&" * 500, "?at=0.0?at=1", "//[", "/[::1", "raw?at=0.0.0", "row?at=-1.0"],
 )  # fmt: skip
 def test_any_address_gets_a_response(large, capsys, path):
     status, _, _ = ask(large, path)
@@ -245,25 +242,6 @@ def test_the_raw_records_of_a_sample_are_on_its_page(tmp_path, server):
 
 
 # -- rows by number -----------------------------------------------------------------------------
-
-
-def test_compressed_and_parquet_files(many, tmp_path):
-    import pyarrow.json
-    import pyarrow.parquet
-
-    plain = many / "data" / "train-00000-of-00002.jsonl"
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    table = pyarrow.json.read_json(plain)
-    pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
-    for name in ("a.jsonl.gz", "a.parquet"):
-        dataset_name = str(tmp_path / name)
-        expected = [(row.number, row.value) for row in dataset_rows(dataset_name)]
-        rows = Rows(dataset_files(dataset_name), tmp_path)
-        for at in (0, 6, 7, 8, 150, 299):
-            row = next(rows.rows(Address(0, at)))
-            assert (row.number, row.value) == expected[at]
-        assert rows.locate(299) == Address(0, 299)
-        assert rows.locate(300) is None
 
 
 # -- the command --------------------------------------------------------------------------------

@@ -47,11 +47,3 @@ def test_odd_meta_gets_a_page(server, capsys, number):
         assert status == 200, page
         assert body
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    "at", ["a", "", "0", ".", "0.", ".0", "-1.0", "0.x", "1" * 20, "0.0.0", "9.9"]
-)
-def test_an_address_without_a_row_is_not_found(server, at):
-    for page in ("raw", "row"):
-        assert ask(server, f"{page}?at={at}")[0] == 404

@@ -26,6 +26,13 @@ SUMMARY = "This session is being continued from a previous conversation that ran
         ([RAN], "make  ok"),
         ([f"{CAVEAT}\n\n{RAN}"], "make  ok"),
         ([], ""),
+        (["[image] [Image #1] Add a margin"], "Add a margin"),
+        (["[image]"], "[image]"),
+        (["Use <MyButton/> and <div>x</div>"], "Use <MyButton/> and <div>x</div>"),
+        (["The following is an <EPHEMERAL_MESSAGE>\nx\n</EPHEMERAL_MESSAGE>\nGo"], "Go"),
+        (["# AGENTS.md instructions\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>\nGo"], "Go"),
+        (["<environment_details>\nx\n</environment_details>\n\nFix it"], "Fix it"),
+        ([f"{SUMMARY}\n\n1. Primary Request and Intent:\n   - Fix it"], "Fix it"),
     ],
 )
 def test_the_words_of_a_person(texts, words):

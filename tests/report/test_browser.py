@@ -1,22 +1,138 @@
-"""The viewer in a real browser: from the list to a sample, keys, the review, inert content.
+"""Report and viewer in a real browser: rendering, interaction, accessibility, inert content.
 
-Needs the extra `browser` (playwright) and the system's Chromium; skipped if one is missing.
+Needs the extra `browser` (playwright, axe-playwright-python) and the system's Chromium, which is
+started once; skipped if one is missing.
 """
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from support.pages.browser import DESK, PHONE
-from support.pages.reports import dataset, manifest
+from support.pages.reports import HOSTILE, audit, dataset, manifest, report_page
 from support.pages.viewer import served
 from support.places import DATA
 
 from builder.dataset.review import read_review
 
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser`")
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
 pytestmark = pytest.mark.slow
 expect = sync_api.expect
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report(built, verifier, tmp_path_factory):
+    path = tmp_path_factory.mktemp("browser") / "report.html"
+    path.write_bytes(report_page(str(built), manifest(built), audit(), verifier.target))
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def hostile(verifier, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    name = dataset(folder / "hostile.jsonl", [*HOSTILE, "y" * 10_000_000, "\u202e" * 9999])
+    path = folder / "report.html"
+    path.write_bytes(report_page(name, {"config": {"name": HOSTILE[0]}}, None, verifier.target))
+    return path.as_uri()
+
+
+def test_every_chart_is_visible(opened, report):
+    page = opened(report)
+    page.click("#charts > details > summary")
+    assert page.locator("#chart-lengths > svg").bounding_box()["height"] > 60
+    bars = page.locator("#table-mix td.bar svg")
+    assert [bar.is_visible() for bar in bars.all()] == [True, True]
+
+
+def test_search_and_filters(opened, report):
+    page = opened(report)
+    samples = page.locator(".sample")
+    total = samples.count()
+    seen = page.locator(".sample:visible")
+    output = page.locator("#samples form output")
+    assert output.text_content() == f"{total} of {total} shown"
+    page.select_option("select[name=why]", "near-duplicate pair 1")
+    assert seen.count() == 2
+    assert output.text_content() == f"2 of {total} shown"
+    page.select_option("select[name=why]", "")
+    page.select_option("select[name=format]", "codex")
+    assert 0 < seen.count() < total
+    page.select_option("select[name=format]", "")
+    page.fill("#samples input[type=search]", "nosuchword")
+    expect(output).to_have_text(f"0 of {total} shown")
+    assert seen.count() == 0
+    page.fill("#samples input[type=search]", "")
+    expect(output).to_have_text(f"{total} of {total} shown")
+    page.click("button[data-open=all]")
+    assert page.locator(".sample[open]").count() == total
+    page.click("button[data-open=none]")
+    assert page.locator(".sample[open]").count() == 0
+
+
+def test_a_finding_leads_to_its_sample(opened, report):
+    page = opened(report)
+    page.click(".findings summary")
+    page.click(".findings a")
+    expect(page.locator("#sample-0")).to_have_attribute("open", "")
+    assert page.locator("#sample-0 mark").first.is_visible()
+    assert page.locator("#sample-0 kbd").first.is_visible()
+
+
+def test_the_keyboard_reaches_and_opens_everything(opened, report):
+    page = opened(report)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator(".sample summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".sample").first.get_attribute("open") == ""
+    focusable = page.evaluate(
+        "[...document.querySelectorAll('a, button, input, select, summary')]"
+        ".filter(item => item.tabIndex < 0).length"
+    )
+    assert focusable == 0
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_hostile_samples_are_inert(opened, hostile, size):
+    page = opened(hostile, size)
+    page.click("button[data-open=all]")
+    assert page.evaluate("window.owned") is None
+    assert page.locator("h1").count() == 1
+    assert page.locator("img, iframe, a[href^=javascript], svg[onload]").count() == 0
+    text = page.locator("#sample-list").inner_text()
+    assert "<script>window.owned = 1</script>" in text
+    assert "characters left out" in text
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
+def test_unescaped_content_is_blocked_by_the_policy(chromium, report, tmp_path):
+    """The policy itself, with an injected element that was not escaped."""
+    text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
+    planted = (
+        "<script>window.owned = 1</script>"
+        "<img src='http://127.0.0.1:9/x' onerror='window.owned = 1'>"
+        "<p id='planted' style='color: rgb(1, 2, 3)'>x</p>"
+    )
+    path = tmp_path / "planted.html"
+    path.write_text(text.replace("<h1", planted + "<h1", 1), encoding="utf-8")
+    page = chromium.new_page()
+    failed, asked = [], []
+    page.on("response", lambda response: asked.append(response.url))
+    page.on("requestfailed", lambda request: failed.append((request.url, request.failure)))
+    page.goto(path.as_uri())
+    assert page.evaluate("window.owned") is None
+    assert "rgb(1, 2, 3)" not in page.evaluate("getComputedStyle(planted).color")
+    assert [url for url in asked if url.startswith("http")] == []
+    assert [reason for url, reason in failed if url.startswith("http")] in ([], ["csp"])
+    page.close()
+
+
+# -- the viewer ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -253,3 +369,123 @@ def test_a_review_by_keys_and_forms(opened, viewed, tmp_path):
     assert page.locator(".state").all_inner_texts() == ["accepted"]
     [decided] = read_review(path).decisions.values()
     assert (decided.decision, decided.note) == ("accept", "asks a <i>")
+
+
+# -- accessibility: axe-core finds nothing, in light and dark, at two sizes ------------------------
+
+PAGES = (
+    "", "?text=the&sort=-length", "?format=codex", "?text=nothing+holds+this", "row?at=0.0",
+    "row?at=0.1&text=e", "row?at=0.0&side=records", "overview", "rejects", "rejects?code=no_user",
+    "reject?line=0", "go?to=no+such",
+)  # fmt: skip
+
+LAYOUTS = ("", "row?at=0.0", "row?at=0.0&side=records", "overview", "rejects", "reject?line=0")
+"""One page of each layout, for dark mode and the second size: the others differ in contents."""
+
+
+@pytest.fixture(scope="module")
+def folder(built, tmp_path_factory):
+    """Returns a built dataset with rejects."""
+    copy = tmp_path_factory.mktemp("axe") / "ds"
+    shutil.copytree(built, copy)
+    places = [{"source": f"{number}.jsonl", "record": "line 1"} for number in range(60)]
+    lines = [
+        {**place, "format": "codex", "code": ("no_user", "bad_json")[at % 2], "message": "no user"}
+        for at, place in enumerate(places)
+    ]
+    (copy / "rejects.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def viewer(folder, tmp_path_factory):
+    scratch = tmp_path_factory.mktemp("view")
+    with served(folder, manifest(folder), scratch, DATA / "codex") as server:
+        server.viewer.decide({"at": "0.0", "decision": "accept", "note": "fine"})
+        server.viewer.decide({"at": "0.1", "decision": "reject"})
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def reports(folder, verifier, tmp_path_factory):
+    made = tmp_path_factory.mktemp("reports")
+    name = dataset(made / "hostile.jsonl", HOSTILE)
+    for path, source, about in (("report", str(folder), manifest(folder)), ("hostile", name, {})):
+        page = report_page(source, about, audit() if about else None, verifier.target)
+        (made / f"{path}.html").write_bytes(page)
+    return [(made / f"{path}.html").as_uri() for path in ("report", "hostile")]
+
+
+def violations(page, **chosen):
+    """Returns (rule, description, place) of all axe-core findings; `chosen` selects the rules."""
+    options = {"resultTypes": ["violations"], **chosen}
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(axe.Axe().axe_script)
+    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
+    nodes = [(item["id"], item["help"], node) for item in found for node in item["nodes"]]
+    return [(rule, why, node["html"][:160]) for rule, why, node in nodes]
+
+
+OPEN = """
+for (const item of document.querySelectorAll('details')) {
+  const others = item.matches('.sample') && item !== document.querySelector('.sample');
+  item.open = !others && !item.querySelector('.tokens');
+}
+"""
+"""Opens folded elements: of many samples the first, and not the thousands of tokens."""
+
+COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules that depend on the colours. They take half of the time."""
+
+SIZES = pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+
+
+@pytest.fixture
+def page(tab, size):
+    tab.set_viewport_size({"width": size[0], "height": size[1]})
+    return tab
+
+
+LIGHT = (("light", {}),)
+MODES = {
+    DESK: (*LIGHT, ("dark", {"runOnly": list(COLOURS)})),
+    PHONE: (("light", {"rules": {rule: {"enabled": False} for rule in COLOURS}}),),
+}
+"""Modes that are checked for each size, with their rules: the colours do not depend on the size."""
+
+
+def check(page, modes, size):
+    """Asserts that the page has no violations in these modes, and that it fits."""
+    page.evaluate(OPEN)
+    for scheme, rules in modes:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page, **rules) == [], (page.url, scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") == size[0], (page.url, scheme)
+
+
+@SIZES
+def test_the_report(page, reports, size):
+    for address in reports:
+        page.goto(address)
+        check(page, MODES[size], size)
+
+
+@SIZES
+def test_the_viewer(page, viewer, size):
+    for path in PAGES if size == DESK else LAYOUTS:
+        page.goto(viewer + path)
+        check(page, MODES[size] if path in LAYOUTS else LIGHT, size)
+    page.goto(viewer)
+    page.keyboard.press("?")
+    assert page.locator("dialog").is_visible()
+    for scheme, rules in MODES[size]:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page, **rules) == []
+
+
+def test_axe_finds_a_planted_violation(tab):
+    tab.goto("about:blank")
+    tab.set_content("<html><body><img src='data:,'><p style='color:#aaa'>grey</p></body></html>")
+    assert {"image-alt", "color-contrast", "html-has-lang"} <= {
+        rule for rule, *_ in violations(tab)
+    }
