@@ -27,7 +27,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.gemini import content_messages, mark_harness, part_list, read_parts
-from builder.readers.toolkit.chat_messages import as_harness, results_apart
+from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.comparison import CallKeys, common_prefix, without_key
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -124,10 +124,17 @@ def _view_of(
         if not (isinstance(part, Reasoning) or part in (LOST_RECORD, _CUT))
         and not (isinstance(part, Text) and part.harness)
     )
-    opens = bool(messages) and any(map(_is_context, messages[0].parts))
+    opens = any(
+        isinstance(part, Text) and part.harness and not part.text.startswith(_SUMMARY)
+        for message in messages[:1]
+        for part in message.parts
+    )
     context = Context.lacking(_NOT_RECORDED if opens else ("reminders", *_NOT_RECORDED))
-    known = tuple(_without_history(messages, doubled_from, context))
-    return _View(known, compared, model, context)
+    doubled = Context.lacking([*context.missing, "history"])
+    for at, message in enumerate(messages):
+        if at >= doubled_from and message.role == "assistant":
+            messages[at] = replace(message, context=doubled)
+    return _View(tuple(messages), compared, model, context)
 
 
 def _read_record(
@@ -147,24 +154,14 @@ def _read_record(
     if item.get("type") == "gemini":
         answer, recorded = _with_calls(item, mark_harness(rest, "assistant"), keys)
         return "assistant", answer, [*results, *recorded]
-    marked: Iterable[Part] = mark_harness(rest, "user")
-    if not is_answered:  # a command that was sent as text is a prompt, as in headless mode
-        marked = _local_commands([*marked])
-    return "user", [*map(_marked_summary, marked)], results
-
-
-def _is_context(part: Part) -> bool:
-    return isinstance(part, Text) and part.harness and not part.text.startswith(_SUMMARY)
-
-
-def _without_history(
-    messages: Sequence[Message], start: int, context: Context
-) -> Iterator[Message]:
-    """Yields the messages; answers from index `start` on also lack `history`."""
-    lacking = Context.lacking([*context.missing, "history"])
-    for at, message in enumerate(messages):
-        lacks = at >= start and message.role == "assistant"
-        yield replace(message, context=lacking) if lacks else message
+    marked = mark_harness(rest, "user")
+    text = "".join(part.text for part in marked if isinstance(part, Text)).strip()
+    # A command that was sent as text is a prompt, as in headless mode.
+    is_local = not is_answered and text.startswith(("/", "?"))
+    for at, part in enumerate(marked):
+        if isinstance(part, Text) and (is_local or part.text.startswith(_SUMMARY)):
+            marked[at] = replace(part, harness=True)
+    return "user", marked, results
 
 
 def _with_repeats(conversations: Sequence[Conversation]) -> list[Conversation]:
@@ -173,21 +170,18 @@ def _with_repeats(conversations: Sequence[Conversation]) -> list[Conversation]:
     They stay targets in the first conversation without problems, else in the first one.
     """
     targets: set[str] = set()
-    marked: dict[int, Conversation] = {}
-    for at in sorted(
-        range(len(conversations)), key=lambda at: (bool(conversations[at].problems), at)
-    ):
-        messages = []
-        for message in conversations[at].messages:
-            shown = [_bare(part) for part in message.parts if not isinstance(part, Reasoning)]
-            answer = repr((message.turn, shown))
-            is_repeat = message.role == "assistant" and answer in targets
-            is_repeat = is_repeat and message.untrained is None
-            messages.append(replace(message, untrained=REPEAT) if is_repeat else message)
+    marked = [*conversations]
+    for at in sorted(range(len(marked)), key=lambda at: bool(marked[at].problems)):
+        messages = [*marked[at].messages]
+        for number, message in enumerate(messages):
             if message.role == "assistant":
+                shown = [_bare(part) for part in message.parts if not isinstance(part, Reasoning)]
+                answer = repr((message.turn, shown))
+                if answer in targets and message.untrained is None:
+                    messages[number] = replace(message, untrained=REPEAT)
                 targets.add(answer)
-        marked[at] = replace(conversations[at], messages=tuple(messages))
-    return [marked[at] for at in range(len(conversations))]
+        marked[at] = replace(marked[at], messages=tuple(messages))
+    return marked
 
 
 def _with_calls(
@@ -198,7 +192,12 @@ def _with_calls(
     Thoughts and calls in `content` take precedence; missing ones are added.
     """
     if not any(isinstance(part, Reasoning) for part in parts):
-        parts = [*_thoughts(item.get("thoughts")), *parts]
+        thoughts = [
+            (as_str(one.get("subject")), as_str(one.get("description")))
+            for one in as_dicts(item.get("thoughts"))
+        ]
+        texts = (f"**{subject}** {text}".strip() if subject else text for subject, text in thoughts)
+        parts = [*(Reasoning(text) for text in texts if text), *parts]
     ids = [part.id for part in parts if isinstance(part, ToolCall)]
     bare = [(part.name, part.arguments) for part in parts if isinstance(part, ToolCall)]
     results: list[ToolResult] = []
@@ -237,25 +236,6 @@ def _recorded_result(
         is_denied=is_denied,
         is_interrupted=record.get("status") == "cancelled" and not is_denied,
     )
-
-
-def _thoughts(value: Json) -> list[Part]:
-    texts = []
-    for item in as_dicts(value):
-        subject, description = as_str(item.get("subject")), as_str(item.get("description"))
-        texts.append(f"**{subject}** {description}".strip() if subject else description)
-    return [Reasoning(text) for text in texts if text]
-
-
-def _marked_summary(part: Part) -> Part:
-    if isinstance(part, Text) and part.text.startswith(_SUMMARY):
-        return replace(part, harness=True)
-    return part
-
-
-def _local_commands(parts: list[Part]) -> Iterable[Part]:
-    text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
-    return as_harness(parts) if text.startswith(("/", "?")) else parts
 
 
 def _copies_of(
@@ -316,10 +296,6 @@ def _bare(part: Part) -> Part:
 
 def _starts_with(whole: _Comparable, start: _Comparable) -> bool:
     return len(start) <= len(whole) and common_prefix(whole, start) == len(start)
-
-
-def _has_answer(compared: _Comparable) -> bool:
-    return any(role == "assistant" for role, _ in compared)
 
 
 # -- reads Gemini CLI's recorded sessions (`.json`, `.jsonl`), saved chats and restore points ------
@@ -427,7 +403,6 @@ class _State:
     last: str = ""
     records: int = 0
     rewound: bool = False
-    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(slots=True)
@@ -498,7 +473,6 @@ class _Session:
         self._store(rewound=False)
         self._count(where)
         self.now.first = where
-        self.now.problems = ()
         before = [_shown(item) for item in self.now.messages.values()]
         is_given = all(_shown(as_dict(one)) in before for one in items if _is_answer(one))
         has_hole = _LOST in self.now.messages.values()
@@ -515,7 +489,7 @@ class _Session:
         self.closed.append(replace(now, messages=dict(now.messages), rewound=rewound))
         now.records = 0
 
-    def events(self, names: Counter[str]) -> Iterator[Event]:
+    def events(self, names: Counter[str], faults: tuple[Problem, ...] = ()) -> Iterator[Event]:
         """Yields the last state, and each earlier state that no later one contains."""
         states = [*self.closed, self.now]
         views = [_view_of(state.messages.items(), self.id, self.copied) for state in states]
@@ -527,9 +501,10 @@ class _Session:
             later = [other.compared for other in views[at + 1 :] if other.compared]
             if not view.compared or any(_starts_with(other, view.compared) for other in later):
                 continue
-            if later and not _has_answer(view.compared[common_prefix(view.compared, later[0]) :]):
+            undone = view.compared[common_prefix(view.compared, later[0]) :] if later else ()
+            if later and all(role != "assistant" for role, _ in undone):
                 continue  # only messages of the user were undone
-            problems = state.problems
+            problems = faults
             if state.rewound or (later and _starts_with(view.compared, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
@@ -580,6 +555,7 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
             where, item = record
             session.apply(where, {"id": where, **item})
     written = session.now.messages.values()
+    faults: tuple[Problem, ...] = ()
     if (
         "kind" not in document
         and any(item.get("type") == "gemini" for item in written)
@@ -587,8 +563,8 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     ):
         # In headless mode, the first versions recorded no calls, only the first text.
         detail = "this version may have called tools without recording it"
-        session.now.problems += (Problem("calls_unrecorded", "file", detail, records=0),)
-    yield from session.events(Counter())
+        faults = (Problem("calls_unrecorded", "file", detail, records=0),)
+    yield from session.events(Counter(), faults)
 
 
 def _saved(
