@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -86,43 +86,31 @@ class _ViewEntry:
     model: str | None = None
 
 
-@dataclass(slots=True)
-class _Slot:
-    """A message under construction, with the results of its calls."""
-
-    entry: _ViewEntry
-    parts: list[Part] = field(default_factory=list)
-    results: list[Part] = field(default_factory=list)
-
-
 def _messages(view: list[_ViewEntry]) -> tuple[Message, ...]:
     """Returns the messages of a view; a result follows the latest turn that made its call."""
-    slots: list[_Slot] = []
-    turns: dict[str, _Slot] = {}
-    issued: dict[str | None, _Slot] = {}
+    slots: list[tuple[_ViewEntry, list[Part], list[Part]]] = []  # with parts, and results of calls
+    turns: dict[str, int] = {}
+    issued: dict[str | None, int] = {}
     for entry in view:
         if not entry.parts:
             continue
         result = entry.parts[0]
         if isinstance(result, ToolResult) and result.call_id in issued:
-            issued[result.call_id].results += entry.parts
+            slots[issued[result.call_id]][2].extend(entry.parts)
             continue
-        slot = turns.get(entry.turn) if entry.turn else None
-        if slot is None:
-            slot = _Slot(entry)
-            slots.append(slot)
-        slot.parts += entry.parts
-        if entry.untrained and not slot.entry.untrained:
-            slot.entry = replace(slot.entry, untrained=entry.untrained)
+        at = turns.get(entry.turn or "", len(slots))
+        if at == len(slots):
+            slots.append((entry, [], []))
+        first, parts, results = slots[at]
+        parts += entry.parts
+        slots[at] = replace(first, untrained=first.untrained or entry.untrained), parts, results
         if entry.turn:
-            turns[entry.turn] = slot
-        issued.update(dict.fromkeys(_calls([entry]), slot))
+            turns[entry.turn] = at
+        issued.update(dict.fromkeys(_calls([entry]), at))
     messages: list[Message] = []
-    for slot in slots:
-        own, parts = slot.entry, tuple(slot.parts)
-        messages.append(Message(own.role, parts, own.turn, own.untrained, model=own.model))
-        if slot.results:
-            messages.append(Message("tool", tuple(slot.results)))
+    for own, parts, results in slots:
+        messages.append(Message(own.role, tuple(parts), own.turn, own.untrained, model=own.model))
+        messages += [Message("tool", tuple(results))] if results else []
     return tuple(messages)
 
 
@@ -266,8 +254,7 @@ class _AgentViews:
         self.cut(complete=complete)
         if not self.done:
             self.done.append((_messages(self.view), False, dict(self.changes)))
-        place = span(self.places[0], self.places[-1]) if self.places else "file"
-        place = where or place
+        place = where or (span(self.places[0], self.places[-1]) if self.places else "file")
         targets: set[str] = set()
         conversations = [
             (mark_repeats(segment, targets), ended, changes)
@@ -349,27 +336,23 @@ def _llm_log(where: str, log: dict[str, Json]) -> Event:
     and `fncall_response` in V0, `raw_messages` in V1. These are not the messages that were sent, so
     the context is `logged` instead of `proven`. Each earlier answer has a log of its own.
     """
-    names = ("fncall_messages", "raw_messages")  # the parsed calls
-    name = next((name for name in names if isinstance(log.get(name), list)), "messages")
+    parsed = ("fncall_messages", "raw_messages")
+    name = next((name for name in parsed if isinstance(log.get(name), list)), "messages")
     messages = [
         replace(message, untrained=REPEAT) if message.role == "assistant" else message
         for message in map(chat_message, as_dicts(log[name]))
     ]
     response = as_dict(log.get("fncall_response")) or as_dict(log.get("response"))
     choices = as_list(response.get("choices"))
-    problems: tuple[Problem, ...] = ()
-    if choices:
-        answer = assistant_parts(as_dict(choices[0], "message"))
-        messages.append(Message("assistant", answer, untrained=cut_code(as_dict(choices[0]))))
-    else:
-        problems = (Problem("no_response", where, "the model call has no answer", 0),)
+    for choice in choices[:1]:
+        answer = assistant_parts(as_dict(choice, "message"))
+        messages.append(Message("assistant", answer, untrained=cut_code(as_dict(choice))))
     if not messages:
         return Problem("no_messages", where, "the model call contains no messages")
     tools = log.get("tools") or as_dict(log.get("kwargs")).get("tools")
-    is_sent = name == "messages" and isinstance(tools, list)
-    context = Context("proven" if is_sent else "logged")
-    if not isinstance(tools, list):
-        context = Context("partial", ("tools",))
+    problems = (Problem("no_response", where, "the model call has no answer", 0),)
+    level = "proven" if name == "messages" else "logged"
+    context = Context(level) if isinstance(tools, list) else Context("partial", ("tools",))
     return Conversation(
         id=as_str(response.get("id"))[:200] or where,
         record=where,
@@ -377,7 +360,7 @@ def _llm_log(where: str, log: dict[str, Json]) -> Event:
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),
         records=1,
-        problems=tuple(problems),
+        problems=problems if not choices else (),
         complete=bool(choices),
         context=context,
     )
@@ -402,8 +385,10 @@ def _with_place_keys(messages: list[Message]) -> Iterator[Message]:
         yield replace(message, parts=tuple(parts))
 
 
-def _calls_finish(parts: Iterable[Part]) -> bool:
-    return any(isinstance(part, ToolCall) and part.name == _FINISH for part in parts)
+def _is_complete(answers: Sequence[_ViewEntry | Message]) -> bool:
+    """Returns whether the last answer calls the tool that ends a run."""
+    last = [one.parts for one in answers if one.role == "assistant" and one.parts][-1:]
+    return any(isinstance(p, ToolCall) and p.name == _FINISH for parts in last for p in parts)
 
 
 @once
@@ -596,7 +581,7 @@ class _Session:
             summary, offset = as_str(args.get("summary")), _number(args.get("summary_offset"))
             agent.condense(ids, summary, offset, event_id)
         else:
-            self._unlogged_call(agent, event, args, event_id, where)
+            self._unlogged_call(agent, event, event_id, where)
         if action == "delegate":
             place = f"delegate {len(self.agents)}"  # a conversation of another agent
             agent = _AgentViews(f"{self.main.name} {place}", f"{self.main.scope} {place}")
@@ -624,15 +609,11 @@ class _Session:
         return _ViewEntry(event_id, "assistant", parts, turn, untrained=code, model=model)
 
     def _unlogged_call(
-        self,
-        agent: _AgentViews,
-        event: dict[str, Json],
-        args: dict[str, Json],
-        event_id: str,
-        where: str,
+        self, agent: _AgentViews, event: dict[str, Json], event_id: str, where: str
     ) -> None:
         """Adds an action without the model's own text; its call is counted but cannot be used."""
         action = as_str(event.get("action"))
+        args = as_dict(event.get("args")) if "args" in event else event
         arguments: Json = {
             name: value for name, value in args.items() if name not in ("action", "thought")
         }
@@ -839,9 +820,7 @@ def _read_v1(source: Source) -> Iterator[Event]:
             used += 1
     yield from ignored(silent)
     if used:
-        answers = [entry for entry in session.view if entry.role == "assistant" and entry.parts]
-        complete = bool(answers) and _calls_finish(answers[-1].parts)
-        yield from session.events(used, complete=complete)
+        yield from session.events(used, complete=_is_complete(session.view))
 
 
 def _v1_records(source: Source, session: _AgentViews) -> Iterator[Record | Problem | Ignored]:
@@ -1003,13 +982,12 @@ def _dump(source: Source) -> Iterator[Event]:
             last, message = record
             messages.append(chat_message(message))
     if messages:
-        answers = [message for message in messages if message.role == "assistant"]
         yield Conversation(
             id="session",
             record=f"[0]-{last}",
             messages=tuple(with_session_keys(_FAMILY, _with_place_keys(messages), "log")),
             records=len(messages),
-            complete=bool(answers) and _calls_finish(answers[-1].parts),
+            complete=_is_complete(messages),
             context=Context("partial", ("tools",)),
         )
 
