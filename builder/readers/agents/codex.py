@@ -29,9 +29,8 @@ from builder.conversation import (
     Used,
 )
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api import response_items as items
-from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import with_session_keys
 from builder.readers.toolkit.history import supply_results
@@ -774,16 +773,4 @@ def read(source: Source) -> Iterator[Event]:
     yield from rollout.end()
 
 
-READER = Reader(
-    name=NAME,
-    summary="OpenAI Codex CLI rollouts (JSONL): lines with type and payload, or the old bare items",
-    evidence=("source", "files"),
-    recognise=recognise,
-    is_agent=True,
-    checked="0.171.0",
-    homes=(
-        Home("Codex", "${CODEX_HOME:-~/.codex}/sessions"),
-        Home("Codex", "${CODEX_HOME:-~/.codex}/archived_sessions"),
-    ),
-    read=read,
-)
+READER = declared(NAME, recognise=recognise, read=read)

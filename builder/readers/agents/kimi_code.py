@@ -24,7 +24,6 @@ from builder.conversation import (
 from builder.jsonio import packed
 from builder.problem import Problem
 from builder.readers import declared
-from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import as_harness, content_block
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory, lost_message
 from builder.readers.toolkit.marks import cut_code, finish_fault
@@ -424,8 +423,6 @@ _WIRE = "wire.jsonl"
 _INTERNAL = ("ctitle-", "sklsum-", "dvlt-")
 """Beginnings of the names of Kimi Work's own sessions: titles, summaries of skills, its tasks."""
 
-_KIMI_WORK = "kimi-desktop/daimon-share/daimon/runtime/kimi-code/home/sessions"
-
 _HISTORY = frozenset({
     "context.append_message", "context.append_loop_event", "context.undo", "context.clear",
     "context.apply_compaction", "config.update", "profile.bind", "llm.request",
@@ -603,10 +600,6 @@ def _digest(data: bytes) -> str:
 READER = declared(
     _NAME,
     recognise=_recognise,
-    homes=(
-        Home("Kimi Code", "${KIMI_CODE_HOME:-~/.kimi-code}/sessions"),
-        Home("Kimi Work", f"{APPDATA}/{_KIMI_WORK}"),
-    ),
     read=_read,
     is_store=_is_store,
     holds=_holds,

@@ -34,7 +34,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.made_up import end_at_made_up
@@ -255,11 +255,6 @@ def _unwrapped(value: Json) -> Json:
     return value[1:-1] if isinstance(value, str) else value
 
 
-READER = Reader(
-    name="adp",
-    summary="ADP standard samples: id, and content of actions and observations by class_",
-    evidence=("source", "files"),
-    recognise=_recognise,
-    read=read_each(_trajectory, {"content", "details"}),
-    splits=splits,
+READER = declared(
+    "adp", recognise=_recognise, read=read_each(_trajectory, {"content", "details"}), splits=splits
 )

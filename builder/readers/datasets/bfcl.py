@@ -33,7 +33,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, one_or_many
 from builder.readers.toolkit.places import unique_name
@@ -246,11 +246,4 @@ def _is_json(value: object) -> bool:
     return value is None or isinstance(value, bool | int | str)
 
 
-READER = Reader(
-    name="bfcl",
-    summary="BFCL entries and possible answers: evaluation data, refused without --allow-eval",
-    evidence=("source", "files"),
-    recognise=_recognise,
-    read=read,
-    is_store=_is_store,
-)
+READER = declared("bfcl", recognise=_recognise, read=read, is_store=_is_store)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from builder.conversation import LEVELS, Context, Conversation, Event, Json
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.openai_chat import is_row, read_row
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.listing import Listing
@@ -97,12 +97,6 @@ def _context(logged: dict[str, Json]) -> Context | None:
     return Context(level, tuple(sorted({code for code in missing if isinstance(code, str)})))
 
 
-READER = Reader(
-    name="builder-output",
-    summary="a folder made by `builder build`: data/, and meta/ next to it",
-    evidence=("source",),
-    recognise=_recognise,
-    read=_read,
-    is_store=_is_store,
-    holds=_holds,
+READER = declared(
+    "builder-output", recognise=_recognise, read=_read, is_store=_is_store, holds=_holds
 )

@@ -33,7 +33,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps, json_type
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import assistant_parts, tool_result
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -249,10 +249,4 @@ def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str])
     return made
 
 
-READER = Reader(
-    name="toolbench",
-    summary="ToolBench answers (answer_generation, and tree or trys) and its lists of queries",
-    evidence=("files",),
-    recognise=_recognise,
-    read=read,
-)
+READER = declared("toolbench", recognise=_recognise, read=read)

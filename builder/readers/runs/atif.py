@@ -31,7 +31,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit import function_text, tags
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.comparison import CallKeys, calls
@@ -527,13 +527,6 @@ class _Trajectories:
             )
 
 
-READER = Reader(
-    name="atif",
-    summary="ATIF trajectories (schema_version ATIF-…, agent, steps) and Harbor's training rows",
-    evidence=("source", "files"),
-    recognise=recognise,
-    read=read,
-    is_store=is_store,
-    holds=holds,
-    exclusive=False,
+READER = declared(
+    "atif", recognise=recognise, read=read, is_store=is_store, holds=holds, exclusive=False
 )

@@ -34,7 +34,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, NotANumber, dumps, loads_leniently
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content_block, unreadable_messages
 from builder.readers.toolkit.comparison import calls, with_session_keys, without_key
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
@@ -502,11 +502,4 @@ def _submits(messages: list[Message]) -> bool:
     return bool(answers) and any(call.name == _SUBMIT for call in calls(answers[-1]))
 
 
-READER = Reader(
-    name=NAME,
-    summary="Inspect AI logs: .eval archives (deflate, zstd) and .json with eval, status, samples",
-    evidence=("source", "files"),
-    recognise=recognise,
-    read=read,
-    item_sizes=item_sizes,
-)
+READER = declared(NAME, recognise=recognise, read=read, item_sizes=item_sizes)

@@ -36,7 +36,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, tool_calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span, unique_name
@@ -276,10 +276,4 @@ def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[To
     return [ToolResult(output, call_id=only, is_error=error is not None or None)] if output else []
 
 
-READER = Reader(
-    name="smolagents",
-    summary="smolagents memory dumps: steps with step_number and model_output, or runs of them",
-    evidence=("source", "files"),
-    recognise=_recognise,
-    read=read,
-)
+READER = declared("smolagents", recognise=_recognise, read=read)

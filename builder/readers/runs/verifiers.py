@@ -29,7 +29,7 @@ from builder.conversation import (
 )
 from builder.keys import is_count
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import chat_message, qualified
 from builder.readers.toolkit.comparison import cut_off
 from builder.readers.toolkit.history import Links
@@ -263,10 +263,8 @@ def _definition(tool: Json) -> Json:
     return {**rest, "name": qualified(spec["namespace"], as_str(spec.get("name")))}
 
 
-READER = Reader(
-    name="verifiers",
-    summary="verifiers and prime-rl rollouts: episodes or traces with nodes of sampled messages",
-    evidence=("source",),
+READER = declared(
+    "verifiers",
     recognise=_recognise,
     read=lambda source: read_rows(source, _episode, _COLUMNS),
     splits=splits,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from builder.conversation import Conversation, Event, Ignored, Json, Message, Used, unknown_part
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.comparison import cut_off, with_request_keys
 from builder.readers.toolkit.history import upwards
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, one_or_many
@@ -631,14 +631,4 @@ class _Collector:
             yield from conversations(session.items, unique, session.place, session.records)
 
 
-READER = Reader(
-    name="langchain",
-    summary=(
-        "LangChain messages (messages_to_dict, dumpd, model_dump, pairs), chat histories, "
-        "LangGraph states and sqlite checkpoints"
-    ),
-    evidence=("source", "files"),
-    recognise=recognise,
-    read=read,
-    item_sizes=item_sizes,
-)
+READER = declared("langchain", recognise=recognise, read=read, item_sizes=item_sizes)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from builder.conversation import Event, Ignored, Json, Message
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.codec import ApiAnswer
 from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.narrow import (
@@ -271,10 +271,4 @@ class _Collector(TraceBuffer):
         yield from self.add(trace_id, session, step)
 
 
-READER = Reader(
-    name="langfuse",
-    summary="Langfuse traces: trace and observations, API pages, exported rows (JSON, CSV)",
-    evidence=("documentation", "files"),
-    recognise=recognise,
-    read=read,
-)
+READER = declared("langfuse", recognise=recognise, read=read)

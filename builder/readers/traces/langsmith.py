@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected, objects
@@ -215,10 +215,4 @@ def _call(
     )
 
 
-READER = Reader(
-    name="langsmith",
-    summary="LangSmith runs: JSONL, lists, pages or batches of runs with run_type, children inside",
-    evidence=("source", "documentation"),
-    recognise=recognise,
-    read=read,
-)
+READER = declared("langsmith", recognise=recognise, read=read)

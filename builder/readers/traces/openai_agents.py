@@ -10,7 +10,7 @@ from itertools import groupby
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolCall, ToolResult
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.openai_responses import ItemReading
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.comparison import (
@@ -406,14 +406,4 @@ def _code(kind: str, data: dict[str, Json]) -> str:
     return kind if kind in (*known, *media) else unknown_code(data.get("type"))
 
 
-READER = Reader(
-    name=_NAME,
-    summary=(
-        "OpenAI Agents SDK: traces and spans (object trace.span, span_data), "
-        "sessions in SQLite (session_id, message_data)"
-    ),
-    evidence=("source", "files"),
-    recognise=_recognise,
-    read=_read,
-    item_sizes=_item_sizes,
-)
+READER = declared(_NAME, recognise=_recognise, read=_read, item_sizes=_item_sizes)

@@ -24,7 +24,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import text_or_data, unreadable_messages
 from builder.readers.toolkit.comparison import with_request_keys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, unknown_code
@@ -475,14 +475,4 @@ def _conversation(
     )
 
 
-READER = Reader(
-    name="vercel-ai-sdk",
-    doubles=True,
-    summary=(
-        "Vercel AI SDK chats: UI messages (AI SDK 4 and later) and model messages with "
-        "tool-call parts; the spans of its telemetry"
-    ),
-    evidence=("source", "files"),
-    recognise=_recognise,
-    read=_read,
-)
+READER = declared("vercel-ai-sdk", recognise=_recognise, read=_read)

@@ -27,7 +27,7 @@ from builder.conversation import (
     lowest,
 )
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.agents.claude_code.lines import (
     KNOWN,
     LEAVES_PLAN_MODE,
@@ -65,7 +65,6 @@ from builder.readers.agents.claude_code.tree import (
     with_holes,
 )
 from builder.readers.api.anthropic import read_parts
-from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.history import lost_message
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
@@ -745,14 +744,4 @@ def _left_over(line: SessionLine) -> str:
     return "rewound" if line.is_typed or line.is_answer else "harness_text"
 
 
-READER = Reader(
-    name="claude-code",
-    summary="Claude Code sessions (JSONL): lines with type, message and uuid, sub-agents too",
-    evidence=("files", "parsers"),
-    recognise=recognise,
-    is_agent=True,
-    doubles=True,
-    checked="2.1.332",
-    homes=(Home("Claude Code", "${CLAUDE_CONFIG_DIR:-~/.claude}/projects"),),
-    read=read,
-)
+READER = declared("claude-code", recognise=recognise, read=read)
