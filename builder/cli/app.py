@@ -8,8 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from builder.cli.command import parser_of
-from builder.cli.examples import EXAMPLES
-from builder.cli.help import FIRST, SUMMARIES, declaration, help_of
+from builder.cli.help import FIRST, SUMMARIES, declaration, examples_of, help_of
 from builder.cli.terminal import warn
 from builder.distribution import DISTRIBUTION
 
@@ -62,7 +61,7 @@ class HelpGroup(TyperGroup):
             )
         program = ctx.find_root().info_name
         with formatter.section("Start here"):
-            for line, purpose in EXAMPLES[""]:
+            for line, purpose in examples_of("-"):
                 formatter.write(f"  {line.replace('builder', program, 1):32}  # {purpose}\n")
         formatter.write_paragraph()
         formatter.write_text(f"`{program} COMMAND -h` shows the options of a command and examples.")

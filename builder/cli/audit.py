@@ -6,15 +6,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from builder.api import Progress, audit_dataset
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditTable
 from builder.audit.run import CODES
-from builder.cli import options
 from builder.cli.command import Output, command
 from builder.cli.terminal import (
     NO_SAMPLES,
@@ -54,24 +51,14 @@ def _found(sets: Sequence[str]) -> tuple[UserPath, ...]:
 
 @command()
 def audit(
-    dataset: options.Dataset,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CODE,…", help="Exit with 1 if one of these codes or audits has findings."
-        ),
-    ] = None,
-    contamination: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SET", help="Look for this evaluation set in it: a file or hf://OWNER/NAME."
-        ),
-    ] = None,
-    model: options.ForModel = None,
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
-    tokenizer: options.Tokenizer = None,
-    workers: options.Workers = None,
+    dataset: str,
+    fail_on: str | None = None,
+    contamination: list[str] | None = None,
+    model: str | None = None,
+    config: Path | None = None,
+    settings: list[str] | None = None,
+    tokenizer: str | None = None,
+    workers: int | None = None,
     *,
     output: Output,
 ) -> int:

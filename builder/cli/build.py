@@ -5,16 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.counts import Counts
 from builder.audit.notes import EVALUATION_RUN, UNREAD
 from builder.build.engine import preloading
 from builder.card.result import MAX_REJECTS, BuildResult, nothing_in, review_applied
-from builder.cli import options
 from builder.cli.accounting import print_ledger, print_rejects
 from builder.cli.command import Output, command
 from builder.cli.terminal import (
@@ -49,74 +45,28 @@ from builder.sources.store import is_url, local_path
 from builder.text import counted
 
 
-@command(verbose=True)
+@command()
 def build(
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="INPUT…",
-            help="Files, folders, globs, `-` for standard input, hf://OWNER/NAME or s3://…."
-            " Without one: list the logs on this machine.",
-        ),
-    ] = None,
-    all_logs: Annotated[
-        bool, typer.Option("--all", help="Build the logs of every agent on this machine.")
-    ] = False,
-    out: options.DatasetOut = None,
-    model: options.ForModel = None,
-    config: options.ConfigFile = None,
-    preset: Annotated[
-        Preset | None,
-        typer.Option(
-            metavar=options.choices(Preset),
-            help="Start from a set of options (docs/choose.md); -c and --set override it.",
-        ),
-    ] = None,
-    settings: options.Settings = None,
-    tools: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Tool definitions (JSON, or a file of `capture --definitions`) for logs that have"
-            " none.",
-        ),
-    ] = None,
-    system: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A system prompt (text, or a file of `capture --definitions`) for logs that have"
-            " none.",
-        ),
-    ] = None,
-    format: options.Format = None,  # noqa: A002 - the option's name
-    mapping: options.MappingFile = None,
-    tokenizer: options.Tokenizer = None,
-    chat_template: options.ChatTemplate = None,
-    workers: options.Workers = None,
-    engine: Annotated[
-        EngineName,
-        typer.Option(
-            metavar=options.choices(EngineName),
-            help="Run here, or on the Ray cluster at RAY_ADDRESS (docs/scale.md).",
-        ),
-    ] = "local",
-    review: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Leave out the samples rejected in this review file."),
-    ] = None,
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Start over instead of resuming an earlier run."),
-    ] = False,
-    allow_eval: options.AllowEval = False,
-    strict: options.Strict = False,
-    plan: Annotated[
-        bool,
-        typer.Option(
-            "--plan", help="Compare three settings on some of the files; write no dataset."
-        ),
-    ] = False,
+    inputs: list[str] | None = None,
+    all_logs: bool = False,
+    out: str | None = None,
+    model: str | None = None,
+    config: Path | None = None,
+    preset: Preset | None = None,
+    settings: list[str] | None = None,
+    tools: list[str] | None = None,
+    system: list[str] | None = None,
+    format: str | None = None,  # noqa: A002 - the option's name
+    mapping: Path | None = None,
+    tokenizer: str | None = None,
+    chat_template: str | None = None,
+    workers: int | None = None,
+    engine: EngineName = "local",
+    review: str | None = None,
+    fresh: bool = False,
+    allow_eval: bool = False,
+    strict: bool = False,
+    plan: bool = False,
     *,
     output: Output,
 ) -> int:

@@ -7,9 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from builder.api import capture_definitions, capture_logs, serve_capture
 from builder.cli.command import Output, command
@@ -26,39 +24,11 @@ _DEFAULT_FOLDER = Path("captures")
 
 @command(context_settings={"allow_interspersed_args": False})
 def capture(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- COMMAND…", help="The command to run."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Write the captures here (default: captures); with --definitions, the file.",
-        ),
-    ] = None,
-    serve: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            metavar="PORT",
-            help="Serve on this port until Ctrl-C; 0: any free one.",
-        ),
-    ] = None,
-    definitions: Annotated[
-        bool,
-        typer.Option(
-            "--definitions",
-            help="Keep only the prompt and tools it sends; needs no provider.",
-        ),
-    ] = False,
-    upstream: Annotated[
-        list[str] | None,
-        typer.Option(metavar="VARIABLE=URL", help="The provider behind an environment variable."),
-    ] = None,
+    command: list[str] | None = None,
+    out: Path | None = None,
+    serve: int | None = None,
+    definitions: bool = False,
+    upstream: list[str] | None = None,
     *,
     output: Output,
 ) -> int:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from builder.api import collect_logs
 from builder.cli.command import Output, command
@@ -17,16 +14,9 @@ from builder.text import counted
 
 @command()
 def collect(
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Keep the copies here.")
-    ],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="INPUT…", help="Files and folders. Default: all agents' logs."),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would be copied; copy nothing.")
-    ] = False,
+    out: Path,
+    inputs: list[str] | None = None,
+    dry_run: bool = False,
     *,
     output: Output,
 ) -> int:

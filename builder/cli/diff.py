@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from builder.api import diff_datasets
 from builder.cli.command import Output, command
 from builder.cli.terminal import escaped, print_json
@@ -20,10 +16,8 @@ NAME = 46
 
 @command()
 def diff(
-    before: Annotated[
-        str, typer.Argument(metavar="A", help="A built folder, or any other dataset.")
-    ],
-    after: Annotated[str, typer.Argument(metavar="B", help="The dataset to compare with it.")],
+    before: str,
+    after: str,
     *,
     output: Output,
 ) -> int:

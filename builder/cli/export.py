@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from builder.api import export_dataset
-from builder.cli import options
 from builder.cli.command import Output, command
 from builder.cli.terminal import BOLD, WARNING, escaped, painted, print_json, print_wrapped, warn
 from builder.cli.tokenizer import say_tokenizer
@@ -23,28 +19,13 @@ from builder.trainers.table import LONG, TRAINERS
 
 @command()
 def export(
-    dataset: options.Dataset,
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="What you train with: trl, axolotl, llama-factory, ms-swift, verl, openrlhf,"
-            " unsloth or nemo; trl-grpo or verl-rl: prompts, rewards; atif: for viewing; or a form"
-            " of rows (docs/export.md).",
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Write the rows here.")
-    ],
-    tokenizer: options.DatasetTokenizer = None,
-    chat_template: options.ChatTemplate = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Divide longer samples into windows of N tokens."),
-    ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
-    ] = False,
+    dataset: str,
+    to: str,
+    out: Path,
+    tokenizer: str | None = None,
+    chat_template: str | None = None,
+    max_tokens: int | None = None,
+    fresh: bool = False,
     *,
     output: Output,
 ) -> int:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
-
-import typer
 
 from builder.api import available_formats, recognise_all
 from builder.cli.command import Output, command
@@ -16,10 +13,7 @@ from builder.readers import Reader
 
 @command()
 def formats(
-    explain: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Show which readers claim this file, and why."),
-    ] = None,
+    explain: str | None = None,
     *,
     output: Output,
 ) -> int:

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
 from typer.core import TyperCommand
 
-from builder.cli.examples import EXAMPLES
-
 _MANY = 13
 """Options of a command from which they are shown in groups."""
 
-_GROUPS: Mapping[str, str] = {
-    "Options": "",
-    "What is read": "--format --mapping --suggest-mapping --tools --system --allow-eval --index",
-    "Configuration": "--config --preset --set --review --plan",
-    "Model": "--for --tokenizer --chat-template --mode --unit",
-    "Checks": "--require --as-loaded --masks",
-    "How it runs": "--workers --engine --fresh --strict",
-    "What is printed": "--full --json --quiet --verbose --help",
-}
-"""{title: options}, in the order shown; an option that is in no group is one of the first."""
-_GROUP_OF = {option: title for title, options in _GROUPS.items() for option in options.split()}
+_GROUPS = (
+    *("", "What is read", "Configuration", "Model", "Checks", "How it runs", "What is printed"),
+)
+"""The groups in the order shown."""
+
+
+@cache
+def _rows(name: str) -> Sequence[Mapping[str, str]]:
+    text = files("builder.cli").joinpath(name).read_text(encoding="utf-8")
+    head, *lines = (line.split("\t") for line in text.splitlines())
+    return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def declared_options(command: str) -> Mapping[str, Mapping[str, str]]:
+    """Returns {parameter: its row of options.tsv} of a command."""
+    rows = _rows("options.tsv")
+    return {row["option"]: row for row in rows if {command, "*"} & {*row["commands"].split()}}
+
+
+def examples_of(command: str) -> Iterator[tuple[str, str]]:
+    """Yields (line, purpose) of each example of a command; "-": of the program."""
+    yield from (
+        (row["line"], row["purpose"]) for row in _rows("examples.tsv") if row["command"] == command
+    )
+
 
 SUMMARIES: Mapping[str, str] = {
     "build": "logs → dataset",
@@ -65,28 +79,28 @@ class HelpCommand(TyperCommand):
         if arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl([(_name(item), help_of(item)) for item in arguments])
-        for title, group in _grouped(options):
+        for title, group in _grouped(str(self.name), options):
             with formatter.section(title):
                 formatter.write_dl([(declaration(item), help_of(item)) for item in group])
         program = ctx.find_root().info_name
         with formatter.section("Examples"):
-            for line, purpose in EXAMPLES[str(self.name)]:
+            for line, purpose in examples_of(str(self.name)):
                 formatter.write(f"  {line.replace('builder', program, 1)}\n")
                 formatter.write(f"      {purpose}\n")
 
 
-def _grouped(options: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+def _grouped(command: str, options: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
     if len(options) < _MANY:
         yield "Options", [*options]
         return
-    titles = [*_GROUPS]
+    rows = declared_options(command)
 
     def place(option: Any) -> int:
-        found = (titles.index(_GROUP_OF[name]) for name in option.opts if name in _GROUP_OF)
-        return next(found, 0)
+        row = rows.get(option.name)  # `--help` has none
+        return _GROUPS.index(row["group"] if row is not None else "What is printed")
 
     for at, group in groupby(sorted(options, key=place), key=place):
-        yield titles[at], [*group]
+        yield _GROUPS[at] or "Options", [*group]
 
 
 def _argument(parameter: Any) -> str:

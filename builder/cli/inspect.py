@@ -7,13 +7,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, NamedTuple
 
 from builder.api.formats import inspect_log
 from builder.api.formats import suggest_mapping as propose
-from builder.cli import options
 from builder.cli.command import Output, command
 from builder.cli.formats import print_overview
 from builder.cli.terminal import DIM, RESET, TRAINED, Grouped, colours, escaped, painted, print_json
@@ -122,32 +119,18 @@ _WHOLE_FILE = "file"
 
 @command()
 def inspect(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A log file, a store or a folder of them.")
-    ],
-    index: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Show conversation N, from 0. Default: the first that can be built.",
-        ),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Print the whole text, however long.")
-    ] = False,
-    format: options.Format = None,  # noqa: A002 - the option's name
-    mapping: options.MappingFile = None,
-    suggest_mapping: Annotated[
-        bool,
-        typer.Option("--suggest-mapping", help="Propose a mapping for your own log format."),
-    ] = False,
-    model: options.ForModel = None,
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
-    tokenizer: options.Tokenizer = None,
-    chat_template: options.ChatTemplate = None,
-    allow_eval: options.AllowEval = False,
+    file: str,
+    index: int | None = None,
+    full: bool = False,
+    format: str | None = None,  # noqa: A002 - the option's name
+    mapping: Path | None = None,
+    suggest_mapping: bool = False,
+    model: str | None = None,
+    config: Path | None = None,
+    settings: list[str] | None = None,
+    tokenizer: str | None = None,
+    chat_template: str | None = None,
+    allow_eval: bool = False,
     *,
     output: Output,
 ) -> int:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from builder.api import merge_datasets
-from builder.cli import options
 from builder.cli.build import summarise
 from builder.cli.command import Output, command
 from builder.cli.terminal import BuildProgress, print_wrapped
@@ -20,16 +16,14 @@ from builder.paths import expand_home
 from builder.text import counted
 
 
-@command(verbose=True)
+@command()
 def merge(
-    datasets: Annotated[
-        list[str], typer.Argument(metavar="DATASET…", help="Folders made by build or merge.")
-    ],
-    out: Annotated[str, options.DATASET_OUT],
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
-    workers: options.Workers = None,
-    strict: options.Strict = False,
+    datasets: list[str],
+    out: str,
+    config: Path | None = None,
+    settings: list[str] | None = None,
+    workers: int | None = None,
+    strict: bool = False,
     *,
     output: Output,
 ) -> int:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from builder.api import build_dataset
+from builder.api import build_dataset, find_sources
 from builder.audit.counts import Counts
 from builder.cli.command import Output
 from builder.cli.terminal import aligned, print_json
@@ -15,7 +15,6 @@ from builder.config import Config, InputSection
 from builder.config.sections import Keys
 from builder.paths import UserPath
 from builder.problem import UsageError
-from builder.readers.discovery import find_sources
 from builder.sources.source import Source
 from builder.text import counted
 
@@ -73,7 +72,8 @@ def print_plan(config: Config, workers: int, output: Output) -> int:
 def _files(config: Config) -> Iterator[InputSection]:
     """Yields an input for each file; one that is not on this machine is an input as a whole."""
     for item in config.inputs:
-        for source in find_sources(item.path.written, base=item.path.base):
+        is_path = "://" not in item.path.written
+        for source in find_sources(item.path.located if is_path else item.path.written):
             if isinstance(source, Source):
                 is_here = source.path is not None
                 yield replace(item, path=UserPath(str(source.path))) if is_here else item

@@ -5,12 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Annotated
-
-import typer
 
 from builder.api import push_dataset
-from builder.cli import options
 from builder.cli.command import Output, command
 from builder.cli.terminal import escaped, print_json, warn
 from builder.cli.tokenizer import say_tokenizer
@@ -33,33 +29,16 @@ _STATES = {"open": "passed", "closed": "failed", "not checked": "not checked"}
 
 @command()
 def push(
-    dataset: Annotated[
-        str, typer.Argument(metavar="DATASET", help="A folder made by build or merge.")
-    ],
-    repo: Annotated[str, typer.Argument(metavar="REPO_ID", help="OWNER/NAME on the Hub.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would change; change nothing.")
-    ] = False,
-    public: Annotated[
-        bool,
-        typer.Option("--public/--private", help="Who can see a new repository. Default: only you."),
-    ] = False,
-    revision: Annotated[
-        str, typer.Option(metavar="NAME", help="The branch, created if needed.")
-    ] = "main",
-    create_pr: Annotated[
-        bool,
-        typer.Option("--create-pr", help="Open a pull request instead of changing the branch."),
-    ] = False,
-    tag: Annotated[str | None, typer.Option(metavar="NAME", help="Tag the pushed commit.")] = None,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove files that are only on the Hub.")
-    ] = False,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CODE", help="Push even if this gate fails (docs/push.md)."),
-    ] = None,
-    tokenizer: options.DatasetTokenizer = None,
+    dataset: str,
+    repo: str,
+    dry_run: bool = False,
+    public: bool = False,
+    revision: str = "main",
+    create_pr: bool = False,
+    tag: str | None = None,
+    prune: bool = False,
+    allow: list[str] | None = None,
+    tokenizer: str | None = None,
     *,
     output: Output,
 ) -> int:

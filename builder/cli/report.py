@@ -7,12 +7,8 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from builder.api import report_dataset, view_dataset
-from builder.cli import options
 from builder.cli.command import Output, command
 from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, print_json, warn
 from builder.cli.tokenizer import say_tokenizer
@@ -24,11 +20,9 @@ from builder.problem import UsageError
 
 @command()
 def report(
-    dataset: options.Dataset,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Write the page here.")
-    ] = Path("report.html"),
-    tokenizer: options.DatasetTokenizer = None,
+    dataset: str,
+    out: Path = Path("report.html"),
+    tokenizer: str | None = None,
     *,
     output: Output,
 ) -> int:
@@ -50,26 +44,12 @@ def report(
 
 @command()
 def view(
-    dataset: Annotated[
-        str, typer.Argument(metavar="DATASET", help="A built folder or a data file.")
-    ],
-    logs: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="The logs it was built from, to show raw records."),
-    ] = None,
-    review: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Keep decisions in this file. Default: DATASET.review.jsonl."
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: any free one.")
-    ] = 0,
-    opens: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open a browser, or only print the address.")
-    ] = True,
-    tokenizer: options.DatasetTokenizer = None,
+    dataset: str,
+    logs: Path | None = None,
+    review: Path | None = None,
+    port: int = 0,
+    opens: bool = True,
+    tokenizer: str | None = None,
     *,
     output: Output,
 ) -> int:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, get_args
-
-import typer
+from typing import get_args
 
 from builder.api.datasets import tokenizer_of, verify_dataset
-from builder.cli import options
 from builder.cli.command import Output, command
 from builder.cli.terminal import (
     NO_SAMPLES,
@@ -101,47 +98,17 @@ LISTED = 100
 
 @command()
 def verify(
-    dataset: options.Dataset,
-    model: options.ForModel = None,
-    tokenizer: Annotated[list[str] | None, options.OF_DATASET] = None,
-    chat_template: options.ChatTemplate = None,
-    masks: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TRAINER",
-            help="Show which tokens this trainer trains by default; all: every trainer.",
-        ),
-    ] = None,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar=options.choices(Requirement),
-            help="Also fail on arguments that violate their schema, trained turns that do not match"
-            " inference, or </tool_call> inside an argument.",
-        ),
-    ] = None,
-    unit: Annotated[
-        Unit | None,
-        typer.Option(
-            metavar=options.choices(Unit),
-            help="What one row trains. Default: what meta/ says, else conversation.",
-        ),
-    ] = None,
-    loaded: Annotated[
-        bool, typer.Option("--as-loaded", help="Also load it with `datasets`, and compare.")
-    ] = False,
-    mode: Annotated[
-        Mode,
-        typer.Option(
-            metavar=options.choices(Mode),
-            help="The inference mode that trained turns should match.",
-        ),
-    ] = "non-thinking",
-    show_all: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", "--all", help="Print every line with a finding."),
-    ] = False,
-    workers: options.Workers = None,
+    dataset: str,
+    model: str | None = None,
+    tokenizer: list[str] | None = None,
+    chat_template: str | None = None,
+    masks: list[str] | None = None,
+    require: list[str] | None = None,
+    unit: Unit | None = None,
+    loaded: bool = False,
+    mode: Mode = "non-thinking",
+    show_all: bool = False,
+    workers: int | None = None,
     *,
     output: Output,
 ) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from inspect import signature
 from zipfile import ZipFile
 
 import pytest
@@ -12,9 +11,7 @@ from support.templates.published import text_of
 
 from builder import cli
 from builder.build import inspection
-from builder.cli.command import function_of
 from builder.codes import meaning_of_change
-from builder.export.variants import VARIANTS
 
 ANSWER = {"role": "assistant", "content": "b"}
 QUESTION = {"role": "user", "content": "a"}
@@ -109,12 +106,6 @@ def test_an_audit_counts_rows_also_without_a_sample(tmp_path, capsys):
     path.write_text("".join(json.dumps(row) + "\n" for row in (good, bad, bad)))
     cli.main(["audit", str(path)])
     assert "3 of 3 rows were read as" in capsys.readouterr().out
-
-
-def test_the_help_of_export_names_each_variant():
-    (option,) = signature(function_of("export")).parameters["to"].annotation.__metadata__
-    words = set(re.findall(r"[a-z0-9-]+", option.help))
-    assert {*VARIANTS, "atif"} <= words
 
 
 def test_the_help_shows_whole_sentences(capsys):

@@ -1,5 +1,6 @@
 """Keys of the configuration on the command line, and advice that can be copied."""
 
+import inspect
 import json
 import shlex
 from pathlib import Path
@@ -10,6 +11,9 @@ from support.runs.builds import build, lines
 from support.templates.targets import NO_THOUGHTS
 
 from builder import cli
+from builder.cli.app import COMMANDS
+from builder.cli.command import function_of
+from builder.cli.help import declared_options
 from builder.cli.run import _option
 from builder.config import load_config
 from builder.normalize.remedies import option_for, with_options
@@ -115,3 +119,9 @@ def test_thinking_needs_a_template_that_shows_thoughts(tmp_path, capsys):
     options = ("--preset", "sft-thinking", "--chat-template", str(template), "-o", str(tmp_path))
     assert cli.main(["build", str(DATA), *options]) == 2
     assert "shows no thoughts; use --preset sft" in capsys.readouterr().err
+
+
+def test_every_option_of_the_table_is_a_parameter():
+    for name in COMMANDS:
+        made = {*inspect.signature(function_of(name)).parameters}
+        assert made == {*declared_options(name)}, name

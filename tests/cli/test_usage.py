@@ -15,7 +15,7 @@ from support.places import DATA
 from builder import cli
 from builder.api import Progress
 from builder.cli.app import COMMANDS, others
-from builder.cli.examples import EXAMPLES
+from builder.cli.help import examples_of
 from builder.cli.run import commands
 from builder.cli.terminal import BuildProgress, RecentRate, aligned, remaining
 from builder.select.conditions import FIELDS, TOOLS
@@ -359,7 +359,7 @@ def test_help_has_one_style(capsys, monkeypatch, name):
     printed = capsys.readouterr().out
     assert printed.startswith(f"Usage: toolcall-builder {name} [OPTIONS]")
     assert not re.search(r"[<{]\w", printed), "types are placeholders in capitals"
-    assert printed.count("\n  toolcall-builder ") == len(EXAMPLES[name]) > 0
+    assert printed.count("\n  toolcall-builder ") == len([*examples_of(name)]) > 0
     assert all(line.endswith(".") for line in re.findall(r"^      (\S.*)$", printed, re.M)[-1:])
     for option in commands().get_command(None, name).params:
         takes_value = not getattr(option, "is_flag", False)

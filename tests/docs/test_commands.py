@@ -28,7 +28,7 @@ import builder
 from builder import cli
 from builder.cli.app import COMMANDS
 from builder.cli.each import run_each
-from builder.cli.examples import EXAMPLES
+from builder.cli.help import examples_of
 from builder.testing import assert_proven
 
 README = ROOT / "README.md"
@@ -84,7 +84,7 @@ def sections():
     found = {title: of_builder(body) for title, body in titled}
     rest = README.read_text().replace(recipes, "")
     found["README.md"] = of_builder(rest)
-    found |= {f"builder {name} -h": [line for line, _ in EXAMPLES[name]] for name in COMMANDS}
+    found |= {f"builder {name} -h": [line for line, _ in examples_of(name)] for name in COMMANDS}
     for page in PAGES[1:]:
         if page.name not in ELSEWHERE:
             found[page.name] = of_builder(page.read_text())
