@@ -6,10 +6,13 @@ this project's own reader; a sample is left out if its file does not give the sa
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from builder.conversation import Conversation, Json
+from builder.conversation import MISSING, Context, Conversation, Json
+from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow
 from builder.export.outcome import Exported
 from builder.export.variants import call_ids
@@ -18,6 +21,8 @@ from builder.jsonio import dumps
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.output.folder import folder_aside, put_in_place
+from builder.output.manifest import Manifest
+from builder.paths import expand_home
 from builder.qwen3.flat import flatten, to_dialogue
 from builder.readers import readers
 from builder.sample import Dialogue, Sample
@@ -35,6 +40,12 @@ def export_atif(dataset: str, out: Path, verifier: Verifier, *, fresh: bool = Fa
     Raises UsageError.
     """
     exported = Exported(ATIF)
+    place = expand_home(dataset)
+    ledger = Manifest.of(place).ledger
+    records = ledger.to_json()["records"] if ledger is not None else None
+    left_out: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for reject in read_rejects(place):
+        left_out[reject.source][reject.code] += 1
     with folder_aside(
         out, replaceable=lambda path: fresh and is_export(path), hint=earlier_export
     ) as scratch:
@@ -42,7 +53,8 @@ def export_atif(dataset: str, out: Path, verifier: Verifier, *, fresh: bool = Fa
         folder.mkdir()
         for row, sample, _ in proven_rows(dataset, verifier, exported):
             path = folder / f"{exported.rows:06d}.json"
-            path.write_bytes(trajectory(row, sample, to_dialogue(sample)))
+            report = completeness(row, records, left_out[row.meta.source])
+            path.write_bytes(trajectory(row, sample, to_dialogue(sample), report))
             if _read_again(path) == (sample.messages, sample.definitions):
                 exported.rows += 1
                 exported.equal += 1
@@ -54,7 +66,26 @@ def export_atif(dataset: str, out: Path, verifier: Verifier, *, fresh: bool = Fa
     return exported
 
 
-def trajectory(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
+def completeness(row: DatasetRow, records: Json, left_out: Mapping[str, int]) -> dict[str, Json]:
+    """Returns what a trajectory has of its log: what was not used, and what the model saw besides.
+
+    `records` are those of the whole dataset, `left_out` is what its log file has beside it, by code.
+    """
+    meta = row.meta
+    context = meta.context or Context("")
+    return {
+        "source": {"file": meta.source, "record": meta.record, "left_out": dict(left_out)},
+        "dataset_records": records,
+        "context": context.level or None,
+        "model_saw_but_log_lacks": {code: MISSING.get(code, code) for code in context.missing},
+        "changes": dict(meta.changes),
+        "agent_version": meta.agent_version or None,
+    }
+
+
+def trajectory(
+    row: DatasetRow, sample: Sample, dialogue: Dialogue, report: dict[str, Json]
+) -> bytes:
     """Returns a trajectory (docs/formats/atif.md), with results in the step of their call.
 
     A trained turn is one answer of the model (`llm_call_count`); of the others this is not known.
@@ -90,7 +121,7 @@ def trajectory(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
         steps.append(step)
     agent: dict[str, Json] = {
         "name": row.meta.format or "unknown",
-        "version": "unknown",
+        "version": row.meta.agent_version or "unknown",
         "tool_definitions": list(sample.tools),
     }
     match row.meta.every_model:
@@ -104,6 +135,7 @@ def trajectory(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
         "trajectory_id": sample.id,
         "agent": agent,
         "steps": list(steps),
+        "extra": {"completeness": report},
     }
     return dumps(written).encode("utf-8") + b"\n"
 

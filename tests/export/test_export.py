@@ -253,8 +253,8 @@ def test_a_loader_that_fails_with_every_row_puts_nothing_in_place(tmp_path, monk
 def test_a_file_that_reads_back_differently_costs_only_its_sample(tmp_path, monkeypatch):
     real = atif.trajectory
 
-    def loses(row, sample, dialogue):
-        found = real(row, sample, dialogue)
+    def loses(row, sample, dialogue, report):
+        found = real(row, sample, dialogue, report)
         return found.replace(b"bad", b"worse")
 
     monkeypatch.setattr(atif, "trajectory", loses)
