@@ -185,6 +185,7 @@ def export_dataset(
     from builder.export.write import export
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
+    from builder.sources.store import local_output
     from builder.trainers.table import TRAINERS
     from builder.verify.options import VerifyOptions, mode_named
     from builder.verify.verifier import verifier_for
@@ -192,14 +193,14 @@ def export_dataset(
     named = [*dict.fromkeys((*VARIANTS, ATIF, *TRAINERS))]
     if to not in named:
         raise OptionError("to", f" {to!r}: no such variant or trainer{nearest(to, named)}")
-    with given_dataset(dataset) as path:
+    with given_dataset(dataset) as path, local_output(out) as place:
         manifest = Manifest.of(expand_home(path))
         verifier = verifier_for(
             tokenizer_of(manifest, tokenizer, chat_template),
             VerifyOptions(mode=mode_named(manifest.mode)),
         )
         if to == ATIF:
-            return export_atif(path, Path(out), verifier, fresh=fresh)
+            return export_atif(path, place, verifier, fresh=fresh)
         trainer = None if to in VARIANTS else TRAINERS[to]
         if max_tokens is not None and verifier.target.missing:
             raise UsageError(f"max_tokens: {verifier.target.missing}")
@@ -209,7 +210,7 @@ def export_dataset(
                 f"export --to {to}: its rows hold ids of tokens, and {verifier.target.missing}"
             )
         exported = export(
-            path, variant, Path(out), verifier, trainer, fresh=fresh, max_tokens=max_tokens
+            path, variant, place, verifier, trainer, fresh=fresh, max_tokens=max_tokens
         )
         if trainer is not None:  # the one that was asked for stands first
             exported.runs.sort(key=lambda run: run.title != trainer.title)
@@ -235,6 +236,7 @@ def report_dataset(
     from builder.paths import expand_home
     from builder.qwen3.tokenizer import target_for
     from builder.report.report import report_html
+    from builder.sources.store import local_output
 
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
@@ -244,7 +246,8 @@ def report_dataset(
         is_named = manifest.is_empty and isinstance(dataset, str | Path)
         title = Path(path).name if is_named else ""
         page = report_html(path, manifest, audited, target_for(name), name=title)
-    write_whole(Path(out), page)
+    with local_output(out) as place:
+        write_whole(place, page)
     return Path(out)
 
 
@@ -300,17 +303,18 @@ def push_dataset(
     from builder.paths import expand_home
     from builder.push.hub import Retries
     from builder.push.job import PushOptions, PushReport, push
-    from builder.sources.store import hub_name
+    from builder.sources.store import hub_name, local_copy
 
     name = hub_name(repo_id)
     if not _REPOSITORY.fullmatch(name):
         raise UsageError(f"repository {repo_id!r}: must be OWNER/NAME, of letters, digits, -, _, .")
     report = PushReport(name)
     chosen = given_options(PushOptions, options)
-    tokenizer = tokenizer_of(Manifest.of(expand_home(os.fspath(dataset))), chosen.tokenizer)
-    chosen = replace(chosen, tokenizer=tokenizer)
-    waits = retries or Retries(on_message, time.sleep)
-    push(os.fspath(dataset), report, chosen, waits, on_changes)
+    with local_copy(os.fspath(dataset)) as path:
+        tokenizer = tokenizer_of(Manifest.of(expand_home(path)), chosen.tokenizer)
+        chosen = replace(chosen, tokenizer=tokenizer)
+        waits = retries or Retries(on_message, time.sleep)
+        push(path, report, chosen, waits, on_changes)
     return report
 
 

@@ -305,13 +305,15 @@ def merge_datasets(
     be written.
     """
     from builder.build.merge import merge
+    from builder.sources.store import local_copy, local_output
 
     names = [os.fspath(item) for item in datasets]
     if not names:
         raise UsageError("datasets: must name the folders to merge")
-    phase = phases_of(on_progress)
-    merged = merge(
-        names, given_config(config, for_merge=True), Path(out), workers=workers, phase=phase
-    )
+    chosen, phase = given_config(config, for_merge=True), phases_of(on_progress)
+    with contextlib.ExitStack() as stack:
+        places = [stack.enter_context(local_copy(name)) for name in names]
+        place = stack.enter_context(local_output(out))
+        merged = merge(places, chosen, place, workers=workers, phase=phase)
     merged.folder = os.fspath(out)
     return merged

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 from builder.api import export_dataset
 from builder.cli.command import Output, command
@@ -21,7 +20,7 @@ from builder.trainers.table import LONG, TRAINERS
 def export(
     dataset: str,
     to: str,
-    out: Path,
+    out: str,
     tokenizer: str | None = None,
     chat_template: str | None = None,
     max_tokens: int | None = None,
@@ -81,9 +80,9 @@ def _why_empty(to: str, manifest: Manifest) -> str:
     return f"the dataset contains no preference pair (docs/preference.md){why}"
 
 
-def _print(to: str, exported: Exported, out: Path, max_tokens: int | None) -> None:
+def _print(to: str, exported: Exported, out: str, max_tokens: int | None) -> None:
     rows, samples = counted(exported.rows, "row"), counted(exported.samples, "sample")
-    print(f"{rows} of {samples} as {exported.variant} in {escaped(str(out))}")
+    print(f"{rows} of {samples} as {exported.variant} in {escaped(out)}")
     if exported.rows:
         print(f"  {exported.equal:,} of {exported.rows:,} verified again as a loader reads them")
     if exported.windowed or exported.turns_too_long:
@@ -125,10 +124,10 @@ def _print(to: str, exported: Exported, out: Path, max_tokens: int | None) -> No
             _print_run(run, exported.variant, out)
 
 
-def _print_run(run: TrainerRun, variant: str, out: Path) -> None:
+def _print_run(run: TrainerRun, variant: str, out: str) -> None:
     """Prints the command of a trainer, and how what it trains differs from the verified text."""
-    place = shlex.quote(str(out))
-    command = f"cd {place} && {run.command}" if run.command else f"see {out / 'configs'}"
+    place = shlex.quote(out)
+    command = f"cd {place} && {run.command}" if "://" not in out else f"{run.command} in a copy"
     print(f"  {run.title}: {escaped(command)}")  # unwrapped, to be pasted
     if run.drops:
         print_wrapped("    ", f"drops {run.drops}", "    ", WARNING)

@@ -16,25 +16,27 @@ from builder.dataset.rows import dataset_rows
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
 from builder.problem import UsageError
+from builder.sources.store import is_url, local_output
 
 
 @command()
 def report(
     dataset: str,
-    out: Path = Path("report.html"),
+    out: str = "report.html",
     tokenizer: str | None = None,
     *,
     output: Output,
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
-    if not out.absolute().parent.is_dir():
-        raise UsageError(f"output {str(out)!r}: no such folder")
+    if not is_url(out) and not Path(out).absolute().parent.is_dir():
+        raise UsageError(f"output {out!r}: no such folder")
     say_tokenizer(dataset, tokenizer, None, output)
-    report_dataset(dataset, out, tokenizer=tokenizer, workers=default_workers())
+    with local_output(out) as place:
+        report_dataset(dataset, place, tokenizer=tokenizer, workers=default_workers())
+        size = place.stat().st_size
     is_empty = next(dataset_rows(dataset), None) is None
-    size = out.stat().st_size
     if output.as_json:
-        print_json({"report": str(out), "bytes": size})
+        print_json({"report": out, "bytes": size})
     elif not output.quiet:
         print(f"{out}: {size:,} bytes, one self-contained file")
     if is_empty:

@@ -67,9 +67,9 @@ def export_atif(dataset: str, out: Path, verifier: Verifier, *, fresh: bool = Fa
 
 
 def completeness(row: DatasetRow, records: Json, left_out: Mapping[str, int]) -> dict[str, Json]:
-    """Returns what a trajectory has of its log: what was not used, and what the model saw besides.
+    """Returns what a trajectory has of its log: what was not used, what the model saw besides.
 
-    `records` are those of the whole dataset, `left_out` is what its log file has beside it, by code.
+    `records` are those of the whole dataset, `left_out` is what else its log file has, by code.
     """
     meta = row.meta
     context = meta.context or Context("")

@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import glob
 import io
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -198,6 +199,60 @@ def local_copy(dataset: str) -> Iterator[str]:
         except UsageError as error:
             error.args = tuple(str(part).replace(str(place), dataset) for part in error.args)
             raise
+
+
+_KNOWN_BY = ("README.md", "manifest.json")
+"""Files that show who wrote a folder."""
+
+
+@contextlib.contextmanager
+def local_output(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields the path to write an output to; for one in a store, it is uploaded at the end.
+
+    Until then, files in the store stand there with their names, empty but for `_KNOWN_BY`. Those
+    that are replaced or removed there are so in the store. Raises UsageError.
+    """
+    written = os.fspath(out)
+    if not is_url(written) or written.startswith("file://"):
+        yield Path(local_path(written))
+        return
+    with tempfile.TemporaryDirectory(prefix="builder-") as folder:
+        with faults(written):
+            system, root = connect(written)
+            system.invalidate_cache()
+            root = root.rstrip("/")
+            stored = system.find(root) if system.isdir(root) else []
+        place = Path(folder, root.rpartition("/")[2])
+        for name in stored:
+            path = place / name.removeprefix(root).lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            if path.name in _KNOWN_BY:
+                with faults(written):
+                    system.get_file(name, str(path))
+        before = _identities(place)
+        try:
+            yield place
+        except UsageError as error:
+            error.args = tuple(str(part).replace(str(place), written) for part in error.args)
+            raise
+        after = _identities(place)
+        with faults(written, "written"):
+            for name in before.keys() - after.keys():
+                system.rm_file(f"{root}/{name}")
+            for name in sorted(name for name in after if after[name] != before.get(name)):
+                system.put_file(str(place / name), f"{root}/{name}" if name != "." else root)
+
+
+def _identities(place: Path) -> dict[str, tuple[int, int]]:
+    """Returns {relative path: what changes with its content} of the files at a path."""
+    paths = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    stats = {path.relative_to(place).as_posix(): path.stat() for path in paths}
+    return {
+        name: (stat.st_ino, stat.st_mtime_ns)
+        for name, stat in stats.items()
+        if not name.startswith(".state/")
+    }
 
 
 def list_objects(spec: str, kind: str = "input") -> tuple[str, str, dict[str, StoredObject]]:
