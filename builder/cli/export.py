@@ -86,11 +86,9 @@ def _print(to: str, exported: Exported, out: str, max_tokens: int | None) -> Non
     if exported.rows:
         print(f"  {exported.equal:,} of {exported.rows:,} verified again as a loader reads them")
     if exported.windowed or exported.turns_too_long:
-        text = (
-            f"{counted(exported.windowed, 'sample')} divided into windows of {max_tokens:,} tokens"
-        )
+        text = f"{counted(exported.windowed, 'sample')} divided or cut at {max_tokens:,} tokens"
         if exported.turns_too_long:
-            text += f"; {counted(exported.turns_too_long, 'trained turn')} fit into none"
+            text += f", without {counted(exported.turns_too_long, 'trained turn')}"
         print_wrapped("  ", text, "    ")
     for code in sorted({*exported.left_out} - {TARGETS}):
         print_wrapped("  ", left_out_line(exported, code).replace("`", ""), "    ")

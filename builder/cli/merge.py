@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 
 from builder.api import merge_datasets
 from builder.cli.build import summarise

@@ -28,6 +28,9 @@ from builder.trainers.table import (
 LOADER = "loader"
 """Code of samples that are not given back as written."""
 
+LONGER = "longer"
+"""Code of samples of which nothing fits into the tokens that were asked for."""
+
 TARGETS = "targets"
 """Code of samples whose turns no trainer of the variant could train as they are marked."""
 
@@ -168,8 +171,8 @@ class Exported:
             self.longer_than_default[name] += tokens > limit
         if not all(item.targets):
             self.with_context_turns += 1
-            unit = row.unit != CONVERSATION or self.windowed
-            self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
+            unit = "normalize.unit" if row.unit != CONVERSATION else "normalize.untrained_turns"
+            self.policies["--max-tokens" if self.windowed else unit] += 1
         self.with_other_targets += not fits(item, "last")
         if item.targets[0]:  # it may end before its first turn of context
             self.by_targets["every"] += 1
@@ -215,7 +218,8 @@ def left_out_line(exported: Exported, code: str) -> str:
             verb = "ends" if exported.shortened == 1 else "end"
             parts.append(f"{samples} {verb} before a turn of context, without {turns} after it")
         return f"{'; '.join(parts)}: {exported.targets_advice}"
-    text += f" ({code}): {meaning(code) or code}"
+    known_as = "longer than --max-tokens" if code == LONGER else meaning(code) or code
+    text += f" ({code}): {known_as}"
     if first := exported.first_left_out.get(code):
         text += f"; the first is {first}"
     known = explain(code)

@@ -20,6 +20,7 @@ from builder.credentials import reason
 from builder.dataset.rows import DatasetRow
 from builder.export.outcome import (
     LOADER,
+    LONGER,
     TARGETS,
     UNIFORM,
     Exported,
@@ -156,6 +157,7 @@ def export(
     """
     target = verifier.target
     asked = [trainer] if trainer is not None else variant.trainers
+    weighs = any(item.can_train(variant.name, "some") for item in asked)
     changed: dict[int, str] = {}
     only: Targets | None = None
     unfit = ""
@@ -167,7 +169,9 @@ def export(
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
             exported = Exported(variant.name, changed=changed, targets_advice=unfit)
-            written = _write(dataset, variant, root, verifier, exported, only, max_tokens)
+            written = _write(
+                dataset, variant, root, verifier, exported, only, max_tokens, cut=not weighs
+            )
             if not exported.rows:
                 break
             able = variant.able_trainers(exported.targets, target)
@@ -227,7 +231,8 @@ def _most(
 
 
 def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:
-    others = [item for item in VARIANTS.values() if item.of_pairs is variant.of_pairs]
+    kinds = (variant.of_pairs, variant.distinct)
+    others = [item for item in VARIANTS.values() if (item.of_pairs, item.distinct) == kinds]
     return " or ".join(item.name for item in others if item.able_trainers(exported.targets, target))
 
 
@@ -263,6 +268,8 @@ def _write(
     exported: Exported,
     only: Targets | None,
     max_tokens: int | None,
+    *,
+    cut: bool,
 ) -> Written:
     """Writes the rows; with `only`, those of samples that have or can be given these targets."""
     written: Written = {}
@@ -271,7 +278,9 @@ def _write(
     features = variant.declared(weighted=False, beside=style.beside)
     pairs = PreferencePairs(verifier, exported.pairs_left_out)
     known: set[bytes] = set()
-    for found, item, tokens in _items(dataset, variant, verifier, exported, only, max_tokens):
+    for found, item, tokens in _items(
+        dataset, variant, verifier, exported, only, max_tokens, cut=cut
+    ):
         if variant.of_pairs:
             item = replace(item, pairs=tuple(pairs.proven(found, item.sample)))  # noqa: PLW2901
             if not item.pairs:
@@ -317,6 +326,8 @@ def _items(
     exported: Exported,
     only: Targets | None,
     max_tokens: int | None,
+    *,
+    cut: bool,
 ) -> Iterator[tuple[DatasetRow, ExportItem, int]]:
     """Yields what is exported of each row, with its tokens; counts the rest."""
     for row, sample, verdict in proven_rows(dataset, verifier, exported):
@@ -327,7 +338,7 @@ def _items(
         whole = _item(sample, verdict, verifier, row)
         parts = [(whole, verdict.tokens)]
         if max_tokens is not None and verdict.tokens > max_tokens:
-            parts = list(_windows(whole, row, verifier, exported, max_tokens))
+            parts = list(_windows(whole, row, verifier, exported, max_tokens, cut=cut))
         for item, tokens in parts:
             if not only or fits(item, only):
                 yield row, item, tokens
@@ -343,18 +354,27 @@ def _items(
 
 
 def _windows(
-    item: ExportItem, row: DatasetRow, verifier: Verifier, exported: Exported, max_tokens: int
+    item: ExportItem,
+    row: DatasetRow,
+    verifier: Verifier,
+    exported: Exported,
+    max_tokens: int,
+    *,
+    cut: bool,
 ) -> Iterator[tuple[ExportItem, int]]:
-    """Yields windows of at most `max_tokens`, as a build makes them (`limits.too_long: split`)."""
+    """Yields windows of at most `max_tokens`, as a build makes them (`limits.too_long: split`).
+
+    `cut`: only the longest beginning, for trainers that would train what later ones repeat.
+    """
     style, turns = verifier.target.style, item.dialogue.turns
     answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
     wanted = [at for at, trained in zip(answers, item.targets, strict=True) if trained]
     sizes = turn_sizes(item.sample, len(turns), verifier.target)
-    windows, no_room = plan_windows(turns, wanted, sizes, max_tokens)
+    windows, no_room = plan_windows(turns, wanted, sizes, max_tokens, only_first=cut)
     exported.windowed += bool(windows)
     exported.turns_too_long += len(no_room)
     if not windows:
-        exported.leave_out("turn_too_long", row, f"no turn fits into {max_tokens:,} tokens")
+        exported.leave_out(LONGER, row, f"no trained turn fits into {max_tokens:,} tokens")
     for window in windows:
         made = example(item.dialogue, window.places, window.targets, style, weighted=True)
         sample = flatten(made.dialogue, style)
