@@ -4,12 +4,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from builder.codes import code_texts, code_words
+from builder.codes import code_texts
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.rejects import Reject
 from builder.finding import AuditFinding
 from builder.keys import keys_of
-from builder.output.manifest import Manifest, RunEntry
+from builder.output.manifest import Manifest
 
 PAGE = Path(__file__).parent.parent / "docs" / "output.md"
 BEGIN, END = "<!-- table: {} -->\n", "<!-- end -->\n"
@@ -23,13 +23,9 @@ def keys_table(kind: type) -> Iterator[str]:
 
 def codes_table() -> Iterator[str]:
     for code, found in code_texts().items():
-        remedy = "" if found.remedy.startswith("none") else f". *Remedy:* {found.remedy}"
+        has_none = found.remedy.startswith(("none", "report it"))
+        remedy = "" if has_none else f". *Remedy:* {found.remedy}"
         yield f"- `{code}`: {found.meaning}{remedy}\n"
-
-
-def words_table() -> Iterator[str]:
-    for code, words in code_words().items():
-        yield f"- `{code}`: {words}\n"
 
 
 TABLES = {
@@ -37,10 +33,8 @@ TABLES = {
     "preferences": "".join(keys_table(Preference)),
     "rejects": "".join(keys_table(Reject)),
     "codes": "".join(codes_table()),
-    "words": "".join(words_table()),
     "manifest": "".join(keys_table(Manifest)),
     "finding": "".join(keys_table(AuditFinding)),
-    "run": "".join(keys_table(RunEntry)),
 }
 
 
