@@ -24,7 +24,7 @@ ROWS = [
 ]
 
 
-OF_SAMPLES = [name for name, item in VARIANTS.items() if not item.of_pairs]
+OF_SAMPLES = [name for name, item in VARIANTS.items() if not (item.of_pairs or item.distinct)]
 
 
 @pytest.fixture(scope="module")
