@@ -44,85 +44,6 @@ from builder.readers.traces.span_log import read_spans
 from builder.readers.traces.spans import VERCEL, first_dialect
 from builder.sources.source import Record, Source
 
-_STEPS = frozenset({"start-step", "step-start"})
-_MARKS = frozenset({"start", "finish", "finish-step", "message-metadata", "reasoning-part-finish"})
-"""Chunks without content."""
-_TEXTS = {
-    "text-start": "text", "text-delta": "text", "text-end": "text",
-    "reasoning-start": "reasoning", "reasoning-delta": "reasoning", "reasoning-end": "reasoning",
-}  # fmt: skip
-_CALLS = {
-    "tool-input-start": "input-streaming",
-    "tool-call-streaming-start": "input-streaming",
-    "tool-input-delta": "input-streaming",
-    "tool-call-delta": "input-streaming",
-    "tool-input-available": "input-available",
-    "tool-input-error": "input-streaming",
-    "tool-call": "input-available",
-    "tool-output-available": "output-available",
-    "tool-result": "output-available",
-    "tool-output-error": "output-error",
-    "tool-output-denied": "output-denied",
-}
-"""Types of chunks of a call, and the state of the call after them."""
-_DROPPED = frozenset({"type", "inputTextDelta", "argsTextDelta"})
-"""Keys of a chunk that a call does not have: pieces of arguments, which a later chunk repeats."""
-_RENAMED = {"args": "input", "result": "output"}
-
-_CHUNKS = frozenset({*_TEXTS, *_CALLS, *_MARKS, *_STEPS})
-
-
-def _is_chunk(part: dict[str, Json]) -> bool:
-    return as_str(part.get("type")) in _CHUNKS and "state" not in part
-
-
-def _assembled(parts: list[Json]) -> list[Json]:
-    """Returns the parts with their chunks joined; unchanged if there are none.
-
-    A text is where it begins, a call where its last chunk is. A text without an end is one that was
-    still being streamed.
-    """
-    return list(_joined(parts)) if any(_is_chunk(as_dict(part)) for part in parts) else parts
-
-
-def _joined(parts: list[Json]) -> Iterator[Json]:
-    texts: dict[str, dict[str, Json]] = {}
-    calls: dict[str, dict[str, Json]] = {}
-    for value in parts:
-        part = as_dict(value)
-        kind = as_str(part.get("type"))
-        if not _is_chunk(part):
-            yield value
-        elif kind in _STEPS:
-            yield {"type": "step-start"}
-        elif kind in _TEXTS:
-            key = f"{_TEXTS[kind]} {_id(part.get('id'))}"
-            if key not in texts:
-                texts[key] = {"type": _TEXTS[kind], "text": "", "state": "streaming"}
-                yield texts[key]
-            text = texts[key]
-            piece = as_str(part.get("delta")) or as_str(part.get("text"))
-            text["text"] = as_str(text["text"]) + piece
-            if kind.endswith("-end"):
-                text["state"] = "done"
-                del texts[key]
-        elif kind in _CALLS:
-            yield _call(part, calls)
-
-
-def _call(part: dict[str, Json], calls: dict[str, dict[str, Json]]) -> dict[str, Json]:
-    known = {_RENAMED.get(key, key): value for key, value in part.items() if key not in _DROPPED}
-    key = _id(part.get("toolCallId"))
-    state = _CALLS[as_str(part.get("type"))]
-    call = {**calls.get(key, {}), **known, "type": "dynamic-tool", "state": state}
-    calls[key] = call
-    return call
-
-
-def _id(value: Json) -> str:
-    return value if isinstance(value, str) else dumps(value)
-
-
 _ROLES = frozenset({"system", "user", "assistant", "data"})
 _UI_PARTS = frozenset(
     {"step-start", "file", "source", "source-url", "source-document", "dynamic-tool"}
@@ -191,7 +112,7 @@ def _is_ui_part(value: Json) -> bool:
         return "toolInvocation" in part
     if kind.startswith("tool-") and "toolCallId" in part and "state" in part:
         return True
-    return _is_chunk(part) or kind in _UI_PARTS or kind.startswith("data-")
+    return kind in _UI_PARTS or kind.startswith("data-")
 
 
 def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
@@ -199,9 +120,6 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
 
     `number` is the index of the message in the chat; it replaces a missing id.
     """
-    parts = decoded(item.get("parts"))
-    if isinstance(parts, list):
-        item = {**item, "parts": _assembled(parts)}
     return noted(_messages(item, number, notes), item, _KEYS)
 
 
@@ -209,7 +127,7 @@ def _messages(item: dict[str, Json], number: int, notes: PartNotes) -> list[Mess
     role = as_str(item.get("role"))
     inside = decoded(item.get("content"))
     if isinstance(inside, dict) and isinstance(inside.get("parts"), list):
-        item = {**item, **inside, "parts": _assembled(as_list(inside["parts"]))}
+        item = {**item, **inside, "parts": inside["parts"]}
     parts = decoded(item.get("parts"))
     if not isinstance(parts, list):
         parts = _old_parts(item)
