@@ -90,7 +90,7 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
         return _read_items(items, notes)
     messages: list[Message] = []
     for item in items:
-        for message in _read(item, notes):
+        for message in read_message(item, notes):
             messages.append(_as_result(message, messages, notes))
     if len(messages) == 1 and _is_flat(messages[0]):
         notes.unreadable.append("flattened")
@@ -137,7 +137,8 @@ def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) ->
     return Message("tool", (ToolResult(content, name=message.role),))
 
 
-def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
+def read_message(item: Json, notes: PartNotes) -> Sequence[Message]:
+    """Returns the messages in one logged message, or none of what cannot be told apart."""
     if isinstance(item, str):
         if _FLAT.match(item) or _REPR.match(item):  # its messages cannot be distinguished
             notes.unreadable.append("flattened" if _FLAT.match(item) else "repr")
@@ -155,7 +156,7 @@ def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
         if isinstance(fields.get("parts"), list):
             role = "user"
         elif isinstance(fields.get("message"), dict):  # a generation, or an event of a choice
-            return _read(fields["message"], notes)
+            return read_message(fields["message"], notes)
         else:
             return [Message("user", (unknown_part(kind or "message"),))]
     role = ROLES.get(role, role)[:40]
@@ -173,7 +174,9 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
             notes.changes["calls_in_text"] += 1
             return [Message("assistant", tuple(called))]
         parts = as_list(body)
-        if not any(as_str(part, "type") in _RESULT_PARTS for part in parts):
+        if not any(
+            as_str(part, "type") in _RESULT_PARTS or "toolResult" in as_dict(part) for part in parts
+        ):
             result = read_result(fields)
             pieces = result_content(body)
             more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
@@ -233,11 +236,10 @@ def _is_definition(value: Json) -> bool:
 def _calls_in_content(value: Json) -> list[Part]:
     """Returns the calls in a message's content (Koog), which platforms may have decoded."""
     is_list = isinstance(value, list) or as_str(value).startswith('[{"')
-    return openai_calls(decoded(value)) if is_list else []
+    return _openai_calls(decoded(value)) if is_list else []
 
 
-def openai_calls(value: Json) -> list[Part]:
-    """Returns the calls of a list that consists of OpenAI's calls, else []."""
+def _openai_calls(value: Json) -> list[Part]:
     items = as_dicts(value)
     is_call = (item.get("type") == "function" and as_dict(item.get("function")) for item in items)
     return [read_call(item) for item in items] if all(is_call) else []

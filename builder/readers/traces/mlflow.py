@@ -22,8 +22,8 @@ from builder.readers.traces.any_vendor import (
     read_request,
     tools_of,
 )
-from builder.readers.traces.otel_genai import SpanReading, history_of, result_content
-from builder.readers.traces.parts import PartNotes, decoded
+from builder.readers.traces.otel_genai import SpanReading, history_of
+from builder.readers.traces.parts import PartNotes, decoded, result_content
 from builder.readers.traces.spans import Span, is_cut
 
 _KINDS = {"CHAT_MODEL": "model", "LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent"}

@@ -100,11 +100,11 @@ def _request(
     else:
         missing = any(entry is None for entry in inputs) or (not inputs and is_cut(raw_input))
         cut += ["input"] if missing else []
-        sent = read_messages([_item(entry) for entry in inputs if entry is not None])
         if not inputs and isinstance(raw_input, str) and raw_input and not missing:
             notes.unreadable = notes.unreadable or ["prompt in plain text"]
         else:
             notes = PartNotes()
+        sent = read_messages([_item(entry) for entry in inputs if entry is not None], notes)
     outputs = [_item(entry) for entry in outputs if entry is not None]
     if not outputs and is_cut(raw_output):
         cut.append("output")

@@ -5,18 +5,12 @@ Also the form of a span that all instrumentations share (docs/formats/otel-genai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
-    Content,
-    Data,
     Json,
-    Media,
     Message,
-    Part,
-    Reasoning,
-    Text,
     ToolCall,
     ToolResult,
     Unparsed,
@@ -24,7 +18,6 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.api.codec import ApiAnswer, History
-from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit.chat_messages import (
     compact_result,
     unreadable_messages,
@@ -35,87 +28,53 @@ from builder.readers.toolkit.narrow import (
     as_list,
     as_str,
     first_of,
-    flag_or_none,
     name_of,
     name_or_none,
 )
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor import (
     ROLES,
     Request,
     fault_of,
-    openai_calls,
     read_outcome,
     read_request,
 )
-from builder.readers.traces.parts import PartNotes, read_call, read_part
+from builder.readers.traces.any_vendor import read_message as read_logged
+from builder.readers.traces.parts import PartNotes, result_content
 from builder.readers.traces.spans import Span, branch, decoded, is_cut, listed
 
-_RESULTS = frozenset({"tool_call_response", "tool_result"})
-_KEYS = MESSAGE_KEYS | {"parts"}
-"""Keys of a message that are known."""
-_MODALITIES = frozenset({"image", "audio", "video"})
-_BLOBS = frozenset({"blob", "uri", "file"})
-_BEDROCK = ("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_MODALITIES)
+_BEDROCK = (
+    "text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "image", "audio", "video",
+)  # fmt: skip
 
 
-def read_messages(value: Json) -> list[Message]:
+def read_messages(value: Json, notes: PartNotes) -> list[Message]:
     """Returns the messages of a list."""
-    return [message for item in as_list(value) for message in _read_message(item)]
+    return [message for item in as_list(value) for message in _read_message(item, notes)]
 
 
-def _read_message(item: Json) -> list[Message]:
-    """Returns the messages in one logged message: its results with the role tool, then the rest."""
+def _read_message(item: Json, notes: PartNotes) -> list[Message]:
+    """Returns the messages in one logged message.
+
+    Results in an answer come from the provider, which ran its tools inside it; the client never
+    answered those calls.
+    """
     fields = as_dict(item)
     role = as_str(fields.get("role"))
-    role = ROLES.get(role, role)[:40]
     if not role:
         return [Message("user", (unknown_part("message without a role"),))]
-    return noted(_messages(fields, role), fields, _KEYS)
-
-
-def _messages(fields: dict[str, Json], role: str) -> list[Message]:
-    content = fields.get("parts")
-    if not isinstance(content, list):
-        content = _as_parts(fields.get("content"))
-    if role == "tool" and (called := openai_calls(content)):  # Koog: calls with their results' role
-        return [Message("assistant", tuple(called))]
-    if role == "tool" and not any(
-        as_str(part, "type") in _RESULTS or "toolResult" in as_dict(part)
-        for part in as_list(content)
-    ):
-        call_id, name = name_of(fields, "tool_call_id", "id"), name_of(fields, "name")
-        return [Message("tool", (ToolResult(result_content(content), call_id, name),))]
-    parts = _read_parts(content)
-    if role == "assistant":
-        parts = _assistant(fields, parts)
-    results, rest = chat_messages.results_apart(parts)
-    messages = [Message("tool", results)] if results else []
-    return [*messages, Message(role, rest)] if rest or not results else messages
-
-
-def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
-    """Returns an assistant message's content, with the other fields of OpenAI's form.
-
-    Calls in the content repeat those in `tool_calls`. Results in the content come from the
-    provider, which ran its tools inside the answer; the client never answered those calls.
-    """
-    if any(isinstance(part, ToolResult) for part in parts):
-        return [
+    if not isinstance(fields.get("parts"), list):
+        fields = {**fields, "content": _as_parts(fields.get("content"))}
+    if role == "tool" and not fields.get("tool_call_id"):
+        fields = {**fields, "tool_call_id": fields.get("id")}
+    messages = [*read_logged(fields, notes)]
+    if len(messages) > 1 and messages[0].role == "assistant":
+        parts = [
             Unparsed("", "server_tool") if isinstance(part, ToolCall | ToolResult) else part
-            for part in parts
+            for message in messages
+            for part in message.parts
         ]
-    if not any(isinstance(part, Reasoning) for part in parts):
-        parts = [*chat_messages.reasoning({**fields, "content": None}), *parts]
-    if refusal := as_str(fields.get("refusal")):
-        parts.append(Text(refusal))
-    made = as_list(decoded(fields.get("tool_calls")))
-    legacy = as_dict(fields.get("function_call"))
-    if made:
-        parts = [part for part in parts if not isinstance(part, ToolCall)]
-    elif legacy:
-        made = [legacy]
-    return [*parts, *(read_call(call) for call in made)]
+        return [replace(messages[0], parts=tuple(parts))]
+    return messages or [Message(ROLES.get(role, role)[:40], ())]
 
 
 def _as_parts(content: Json) -> Json:
@@ -129,49 +88,6 @@ def _as_parts(content: Json) -> Json:
             return inner
     inner = as_dict(content).get("parts")
     return inner if isinstance(inner, list) else content
-
-
-def _read_parts(value: Json) -> list[Part]:
-    items = value if isinstance(value, list) else [value]
-    return [part for item in items if item is not None for part in _part(item)]
-
-
-def _part(item: Json) -> Iterable[Part]:
-    part = as_dict(item)
-    kind = as_str(part.get("type"))
-    if kind in _RESULTS:
-        return [_result(part)]
-    if kind in _BLOBS:
-        mime = as_str(part.get("mime_type"))
-        named = as_str(part.get("modality")) or mime.partition("/")[0]
-        return [Media(named if named in _MODALITIES else "file", mime)]
-    if not kind and "toolResult" in part:
-        result = as_dict(part["toolResult"])
-        failed = result["status"] == "error" if "status" in result else None
-        return [_result({**result, "id": result.get("toolUseId"), "is_error": failed})]
-    return read_part(item)
-
-
-def _result(part: dict[str, Json]) -> ToolResult:
-    value = first_of(part, "response", "result", "content", "output")
-    call_id = name_or_none(first_of(part, "id", "tool_use_id", "call_id", "tool_call_id"))
-    failed = flag_or_none(part.get("is_error"))
-    return ToolResult(result_content(value), call_id, name_of(part, "name"), is_error=failed)
-
-
-def result_content(value: Json) -> tuple[Content, ...]:
-    """Returns the content of a tool response: text, a list of texts and media, or a JSON value."""
-    if value is None or value == "":
-        return ()
-    if isinstance(value, str):
-        return (Text(value),)
-    items = [as_dict(item) for item in as_list(value)]
-    if items and all("type" in item or set(item) == {"text"} for item in items):
-        content = [part for item in items for part in _part(item)]
-        kept = tuple(part for part in content if isinstance(part, Content))
-        if len(kept) == len(content):
-            return kept
-    return (Data(value),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +164,8 @@ def request(
     sent = list(logged.sent)
     answers = [replace(answer, model=model) for answer in logged.answers]
     outputs = [
-        (item, _read_message({**as_dict(item), "role": as_dict(item).get("role") or "assistant"}))
-        for item in logged.outputs
+        (item, _read_message({**item, "role": item.get("role") or "assistant"}, logged.notes))
+        for item in map(as_dict, logged.outputs)
     ]
     answered = all(message.role == "assistant" for _, found in outputs for message in found)
     if answered and (logged.choices or len(outputs) == 1):
@@ -457,10 +373,11 @@ def _logged(span: Span) -> Logged | None:
 
 
 def _from_parts(attrs: dict[str, Json]) -> Logged:
-    sent = read_messages(decoded(attrs.get(_INPUT)))
+    notes = PartNotes()
+    sent = read_messages(decoded(attrs.get(_INPUT)), notes)
     system = decoded(attrs.get(_SYSTEM))
-    instructions = _read_message({"role": "system", "parts": _instructions(system)})
-    if instructions[0].parts and instructions != sent[:1]:
+    instructions = _read_message({"role": "system", "parts": _instructions(system)}, notes)
+    if instructions and instructions[0].parts and instructions != sent[:1]:
         sent = [*instructions, *sent]
     outputs = as_list(decoded(attrs.get(_OUTPUT)))
     ended = [as_dict(item).get("finish_reason") for item in outputs]
@@ -468,7 +385,7 @@ def _from_parts(attrs: dict[str, Json]) -> Logged:
     choices = isinstance(count, int) and count > 1
     cut = [side for side, name in (("input", _INPUT), ("input", _SYSTEM), ("output", _OUTPUT))
            if is_cut(attrs.get(name))]  # fmt: skip
-    return Logged(sent, outputs, choices or all(ended), tuple(cut))
+    return Logged(sent, outputs, choices or all(ended), tuple(cut), notes=notes)
 
 
 def _instructions(value: Json) -> Json:
@@ -490,6 +407,7 @@ def _from_events(span: Span) -> Logged | None:
 
 def _from_message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
     """Returns the messages of first-generation events, one in each; None if there are none."""
+    notes = PartNotes()
     sent: list[Message] = []
     outputs: list[tuple[int, Json]] = []
     has_messages = silent = False
@@ -499,13 +417,14 @@ def _from_message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | 
         silent = silent or (role is not None and not _has_content(body))
         if role is not None:
             own = name_or_none(body.get("role"))
-            sent += _read_message({**body, "role": own if role == "system" and own else role})
+            own = own if role == "system" and own else role
+            sent += _read_message({**body, "role": own}, notes)
         elif name == _CHOICE:
             index = body.get("index")
             outputs.append((index if isinstance(index, int) else 0, _choice(body)))
     outputs.sort(key=lambda item: item[0])
     several = len({index for index, _ in outputs}) > 1
-    parts = Logged(sent, [item for _, item in outputs], several, silent=silent)
+    parts = Logged(sent, [item for _, item in outputs], several, silent=silent, notes=notes)
     return parts if has_messages else None
 
 
@@ -551,9 +470,10 @@ def _from_numbered(attrs: dict[str, Json]) -> Logged | None:
         ended = [as_dict(item).get("finish_reason") for item in outputs]
         legacy = any("function_call" in as_dict(item) for item in outputs)
         missing = any(as_dict(item).get("role") is None for item in entries)
-        sent = read_messages([item for item in entries if item is not None])
+        notes = PartNotes()
+        sent = read_messages([item for item in entries if item is not None], notes)
         cut = ("input",) if missing else ()
-        return Logged(sent, outputs, all(ended) and not legacy, cut)
+        return Logged(sent, outputs, all(ended) and not legacy, cut, notes=notes)
     return None
 
 

@@ -203,7 +203,9 @@ def read_part(item: Json) -> list[Part]:
     if kind == "invalid_tool_call":
         return [Unparsed(dumps(item), "bad_arguments")]
     if kind in _MEDIA:
-        return [Media(_MEDIA[kind])]
+        mime = as_str(part.get("mime_type"))
+        named = as_str(part.get("modality")) or mime.partition("/")[0]  # OpenTelemetry's
+        return [Media(_MEDIA.get(named, _MEDIA[kind]), mime)]
     if kind in _SERVER or part.get("builtin") is True:
         return [Unparsed(kind, "server_tool")]
     if kind == "compaction" or kind.endswith(("_tool_use", "_tool_result")):
