@@ -17,7 +17,7 @@ def formats(
     *,
     output: Output,
 ) -> int:
-    """List the readers, with the format that each recognises."""
+    """List the log formats that can be read."""
     if explain is not None:
         return _explain(explain, output=output)
     readers = available_formats()
