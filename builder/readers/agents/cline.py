@@ -182,35 +182,28 @@ def shortened(text: str, limit: int = _LIMIT) -> str:
 
 
 def _sent_value(value: Json, media: list[Media]) -> Json:
+    """Returns a result as it is sent; its images go to `media`, texts beside them lose a block."""
     if isinstance(value, str):
         return shortened(value)
-    if isinstance(value, list):
-        whole = [one for one in value if not _is_image(one, media)]
-        has_image = len(whole) < len(value)
-        return [_plain(one, media) if has_image else _sent_value(one, media) for one in whole]
     if isinstance(value, dict):
         return {key: _sent_value(one, media) for key, one in value.items()}
-    return value
+    if not isinstance(value, list):
+        return value
+    images = [one for one in as_dicts(value) if one.keys() == _IMAGE and one["type"] == "image"]
+    media += (Media("image", as_str(one["mediaType"])) for one in images)
+    sent: list[Json] = []
+    for one in value:
+        if images and isinstance(one, dict) and one.keys() == {"type", "text"}:
+            sent.append(shortened(as_str(one["text"])))
+        elif one not in images:
+            sent.append(_sent_value(one, media))
+    return sent
 
 
 def _no_result(call: ToolCall) -> ToolResult:
     """Returns the result that is sent for a call without one."""
     text = f"Tool execution was interrupted before a result was produced. Tool: {call.name}."
     return ToolResult((Text(text),), call.id, call.name, is_error=True, is_interrupted=True)
-
-
-def _is_image(value: Json, media: list[Media]) -> bool:
-    is_image = isinstance(value, dict) and value.keys() == _IMAGE and value["type"] == "image"
-    if is_image and isinstance(value, dict):
-        media.append(Media("image", as_str(value["mediaType"])))
-    return is_image
-
-
-def _plain(value: Json, media: list[Media]) -> Json:
-    """Returns a text beside an image, which is sent without its block."""
-    if isinstance(value, dict) and value.keys() == {"type", "text"}:
-        return shortened(as_str(value["text"]))
-    return _sent_value(value, media)
 
 
 @dataclass(slots=True)
@@ -269,11 +262,7 @@ _FAILED = (
 
 def _texts(content: Json) -> Iterator[str]:
     """Yields the texts of a message's content."""
-    if isinstance(content, str):
-        yield content
-    for block in as_list(content):
-        if as_dict(block).get("type") == "text":
-            yield as_str(block, "text")
+    return (as_str(one, "text") for one in _blocks(content) if one.get("type") == "text")
 
 
 @dataclass(slots=True)
