@@ -118,10 +118,11 @@ class _PydanticAI(_Log):
         parts = as_dicts(item.get("parts"))
         if item.get("kind") == "response":
             model = name_or_none(item.get("model_name"))
-            self.put(where, Message("assistant", tuple(map(_said, parts)), model=model), item)
-            hidden = [one for one in parts if one.get("part_kind") == "thinking"]
-            if any(not one.get("content") for one in hidden):
-                self.missing |= {"reasoning"}
+            hidden = {"part_kind": "thinking", "content": ""}
+            is_hidden = [hidden.items() <= one.items() for one in parts]  # encrypted thoughts
+            said = (_said(one) for one, hides in zip(parts, is_hidden, strict=True) if not hides)
+            self.put(where, Message("assistant", tuple(said), model=model), item)
+            self.missing |= {"reasoning"} if any(is_hidden) else set()
             return ""
         asked = [one for one in parts if one.get("part_kind") != "system-prompt"]
         for part in parts:
