@@ -75,7 +75,10 @@ def _recognise(source: Source) -> str | None:
             return "rows of the table of messages"
         if _is_trajectory(item):
             return "a trajectory (conversations, timestamp, completed)"
-        if _is_session(item):
+        if (
+            isinstance(item.get("messages"), list)
+            and {"session_id", "session_start"} <= item.keys()
+        ):
             return "a session file (session_id, session_start, messages)"
     return None
 
@@ -104,11 +107,6 @@ def _is_export(item: dict[str, Json]) -> bool:
     """Returns whether it is an export by another program, with previews of results only."""
     is_hermes = as_str(item.get("producer")).startswith("hermes")
     return is_hermes and "session_revision_hash" in item and "messages" in item
-
-
-def _is_session(item: dict[str, Json]) -> bool:
-    names = {"session_id", "session_start"}
-    return isinstance(item.get("messages"), list) and names <= item.keys()
 
 
 def _read(source: Source) -> Iterator[Event]:

@@ -65,7 +65,7 @@ _INLINED = frozenset({"text/plain", "application/x-directory"})
 """Files whose content reaches the model as synthetic text that is logged with them."""
 _QUESTION = "What did we do so far?"
 """The text that the program sends before the summary of a compaction."""
-_INTERRUPTED = "[Tool execution was interrupted]"
+_INTERRUPTED = (Text("[Tool execution was interrupted]"),)
 """The result that the program sends for a call that was still running."""
 _ABORTED = "Tool execution aborted"
 _DENIED = ("The user rejected permission", "The user has specified a rule which prevents")
@@ -117,7 +117,7 @@ def conversations(
     if any(row.role == "assistant" for row in rows[len(kept) :]) or _calls(rows) > _calls(kept):
         segments.append((_segments(rows)[-1], True))
     for segment, undone in segments:
-        reading = _Reading(session_id, targets, known, ends)
+        reading = _Reading(CallKeys(session_id), targets, known, ends)
         for row in segment:
             reading.take(row)
         context = Context.lacking(_MISSING)
@@ -137,7 +137,10 @@ def conversations(
             continue
         targets |= {message.turn for message in reading.messages if message.turn}
         rewound = Problem("rewound", where, "the user reverted to an earlier message", records=0)
-        messages, supplied = supply_results(reading.messages, _interrupted)
+        messages, supplied = supply_results(
+            reading.messages,
+            lambda call: ToolResult(_INTERRUPTED, call.id, call.name, is_interrupted=True),
+        )
         reading.changes["result_supplied"] += supplied
         yield replace(
             empty,
@@ -147,10 +150,6 @@ def conversations(
             problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
             changes=dict(sorted((+reading.changes).items())),
         )
-
-
-def _interrupted(call: ToolCall) -> ToolResult:
-    return ToolResult((Text(_INTERRUPTED),), call.id, call.name, is_interrupted=True)
 
 
 def _calls(rows: Sequence[_StoreRow]) -> int:
@@ -204,7 +203,7 @@ class _Reading:
     cleared  when the first result was cleared
     """
 
-    session: str
+    keys: CallKeys
     targets: set[str]
     known: frozenset[str]
     ends: bool
@@ -217,10 +216,6 @@ class _Reading:
     failed: list[tuple[Message, ...]] = field(default_factory=list)
     cleared: float | None = None
     is_cut: bool = False
-    keys: CallKeys = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.keys = CallKeys(self.session)
 
     def take(self, row: _StoreRow) -> None:
         if row.role == "user":
@@ -238,9 +233,6 @@ class _Reading:
         else:
             self._assistant(row)
 
-    def _reject(self, code: str, row: _StoreRow, detail: str) -> None:
-        self.problems.append(Problem(code, f"message {row.id}", detail[:200], records=0))
-
     def _user(self, row: _StoreRow) -> None:
         system = name_or_none(row.info.get("system"))
         if not any(message.role == "user" for message in self.messages):
@@ -248,9 +240,11 @@ class _Reading:
             if system is not None:
                 self.messages.append(Message("system", (Text(system),)))
         elif system != self.system:
-            self._reject("late_system", row, "a different system text than before")
+            detail = "a different system text than before"
+            self.problems.append(Problem("late_system", f"message {row.id}", detail, records=0))
         if row.of_type("subtask") is not None:  # answered by a call that the program made
-            self._reject("harness_call", row, "a subtask that the user started")
+            detail = "a subtask that the user started"
+            self.problems.append(Problem("harness_call", f"message {row.id}", detail, records=0))
         parts = [part for part in row.parts if part.get("type") != "subtask"]
         if content := self._parts(row, parts)[0]:
             unknown = _unknown(parts)
@@ -264,8 +258,12 @@ class _Reading:
         agent = row.info.get("agent") or row.info.get("mode")
         self.planned = self.planned or agent == "plan"
         steps = _steps(row.parts)
+        last = "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
+        if error := row.info.get("error"):
+            is_stopped = as_dict(error).get("name") == "MessageAbortedError"
+            last = "aborted" if is_stopped else "request_failed"
         for number, step in enumerate(steps, start=1):
-            fault = self._fault(row) if number == len(steps) else None
+            fault = last if number == len(steps) else None
             fault = fault or self._break(step, is_last=number == len(steps))
             parts, results = self._parts(row, step)
             turn = row.id if number == 1 else f"{row.id}/{number}"
@@ -287,7 +285,9 @@ class _Reading:
                 parts.append(Unparsed("", fault))
             if not parts:
                 continue
-            saw_cleared = self.cleared is not None and _created(row) >= self.cleared
+            created = as_dict(row.info.get("time")).get("created")
+            time = created if isinstance(created, int | float) else 0
+            saw_cleared = self.cleared is not None and time >= self.cleared
             missing = _MISSING | ({"history"} if saw_cleared or self.is_cut else set())
             # The reminders of the modes are put into the request alone.
             missing |= {"reminders"} if self.planned and agent in ("plan", "build") else set()
@@ -296,14 +296,6 @@ class _Reading:
             self.messages.append(replace(message, unknown=_unknown(step)))
             if results:
                 self.messages.append(Message("tool", tuple(results)))
-
-    def _fault(self, row: _StoreRow) -> str | None:
-        """Returns the code for an answer that is not whole, or None."""
-        error = row.info.get("error")
-        if error:
-            name = as_dict(error).get("name")
-            return "aborted" if name == "MessageAbortedError" else "request_failed"
-        return "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
 
     def _break(self, step: Sequence[dict[str, Json]], *, is_last: bool) -> str | None:
         """Returns the code for a step that has no end, though the session's steps have one.
@@ -381,11 +373,6 @@ def _unknown(parts: Sequence[dict[str, Json]]) -> tuple[str, ...]:
     sent = (part for part in parts if as_str(part.get("type")) not in _SILENT)
     names = (f"parts.{name}" for part in sent for name in unknown_names(part, _KEYS))
     return tuple(dict.fromkeys(names))
-
-
-def _created(row: _StoreRow) -> float:
-    created = as_dict(row.info.get("time")).get("created")
-    return created if isinstance(created, int | float) else 0
 
 
 def _steps(parts: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
@@ -596,7 +583,7 @@ _ORPHANS = """
 SELECT id, message_id, data FROM part WHERE message_id NOT IN (SELECT id FROM message) ORDER BY id
 """
 _NEXT_GENERATION = """
-SELECT count(*) AS n FROM session_message AS m
+SELECT count(*) FROM session_message AS m
 WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.session_id = m.session_id)
 """
 
@@ -619,18 +606,14 @@ def _no_session(
     for key, items in sorted(parts.items()):
         yield from _or_ignored(_orphans(_StoreRow(key, {}, tuple(items))), len(items))
     if "event" in names:  # the history of the same messages and parts
-        n = _count(source, connection, "SELECT count(*) AS n FROM event")
-        yield Ignored("event_copy", n)
-    if "session_message" in names and (n := _count(source, connection, _NEXT_GENERATION)):
+        (copies,) = connection.execute("SELECT count(*) FROM event").fetchone()
+        source.count_records(copies)
+        yield Ignored("event_copy", copies)
+    if "session_message" in names:
+        (alone,) = connection.execute(_NEXT_GENERATION).fetchone()
+        source.count_records(alone)
         detail = "sessions in the table session_message alone"
-        yield Problem("unverified_format", "session_message", detail, records=n)
-
-
-def _count(source: Source, connection: sqlite3.Connection, query: str) -> int:
-    n = next(rows(connection, query)).get("n")
-    records = n if isinstance(n, int) else 0
-    source.count_records(records)
-    return records
+        yield from [Problem("unverified_format", "session_message", detail, alone)] if alone else []
 
 
 def _stored_session(
