@@ -118,16 +118,6 @@ def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
         assert all(longest <= int(length) < longest + 512 for length in lengths), trainer
 
 
-def test_configurations_train_adapters_in_small_batches(exported):
-    folder = exported("tokenized")[0] / "configs"
-    trl = yaml.safe_load((folder / "trl.yaml").read_text())
-    assert trl["use_peft"] is True
-    assert trl["learning_rate"] == 2e-4
-    assert (trl["per_device_train_batch_size"], trl["gradient_checkpointing"]) == (1, True)
-    axolotl = yaml.safe_load((folder / "axolotl.yaml").read_text())
-    assert (axolotl["adapter"], axolotl["micro_batch_size"]) == ("lora", 1)
-
-
 @pytest.mark.parametrize("name", ["messages", "messages-str", "tools-in-system", "openai"])
 def test_the_template_renders_the_loaded_row_to_the_recorded_sha256(
     built, exported, name, verifier

@@ -36,13 +36,6 @@ def test_the_next_command_of_each_trainer_is_printed(rows, tmp_path, capsys):
     assert "not exact" not in printed
 
 
-def test_only_the_trainer_that_was_asked_for_is_printed(rows, tmp_path, capsys):
-    printed = exported(rows, tmp_path / "out", capsys, "axolotl")
-    assert "axolotl: cd" in printed
-    others = [item.title for item in TRAINERS.values() if item.name != "axolotl"]
-    assert [title for title in others if f"{title}: " in printed or f"{title}'s" in printed] == []
-
-
 @pytest.mark.parametrize("trainer", TRAINERS.values(), ids=list(TRAINERS))
 def test_each_command_runs_a_file_that_the_export_has(trainer, rows, tmp_path):
     out = tmp_path / "out"
@@ -93,19 +86,6 @@ def test_a_sample_too_long_for_most_machines_is_warned_of(rows, tmp_path, capsys
     printed = exported(rows, tmp_path / "between", capsys, "tokenized")
     assert "few machines have the memory" in printed
     assert remedy in " ".join(printed.split())
-
-
-def test_a_trainer_without_a_configuration_is_named_with_the_variant_that_has_one(tmp_path, capsys):
-    talk = [TALK[0], TALK[1], {"role": "user", "content": "And?"},
-            {"role": "assistant", "content": "Bye."}]  # fmt: skip
-    log = tmp_path / "log.jsonl"
-    log.write_text(json.dumps({"messages": talk}) + "\n", encoding="utf-8")
-    config = tmp_path / "c.yaml"
-    config.write_text("normalize: {unit: turn}", encoding="utf-8")
-    assert build(tmp_path / "built", "-c", config, inputs=(log,)) == 0
-    printed = exported(tmp_path / "built", tmp_path / "out", capsys, "messages-str")
-    assert "no configuration for TRL: " in printed
-    assert "which it would train (not with --to tokenized)" in printed
 
 
 def test_the_trainer_that_is_asked_for_has_no_configuration_and_this_is_said(tmp_path, capsys):

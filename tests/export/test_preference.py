@@ -196,59 +196,12 @@ def test_uncertain_pairs_are_left_out_and_counted(tmp_path, capsys):
     assert not (tmp_path / "pairs").exists()
 
 
-def test_a_third_answer_with_two_kept_ones_gives_no_pair(tmp_path):
-    rows = [PREFERRED, {**PREFERRED, "preferred_output": [{"role": "assistant", "content": "2"}]}]
-    _, counts = built(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
-    assert counts == {"pairs": 0, "left_out": {"several_answers": 2}}
-
-
-def test_a_pair_needs_the_same_tools(tmp_path):
-    """The request was repeated with other definitions."""
-    first, again, later = (json.loads(line) for line in captured(["a", "b"]).splitlines())
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-    again["request"]["tools"] = [tool]
-    log = "".join(json.dumps(row) + "\n" for row in (first, again, later))
-    _, counts = built(tmp_path, log)
-    assert counts["pairs"] == 0
-
-
 def test_an_abandoned_answer_with_a_secret_is_in_no_pair_under_reject(tmp_path):
     log, (secret,) = expand("Use «ghp_{A36}».")
     config = {"audit": {"secrets": "reject"}}
     out, counts = built(tmp_path, rewound(text(log)), config=config)
     assert counts == {"pairs": 0, "left_out": {"secret": 1}}
     assert not [name for name, data in files(out).items() if secret.encode() in data]
-
-
-def test_the_samples_are_those_of_the_log_without_the_left_branch(tmp_path):
-    out, _ = built(tmp_path / "one", rewound())
-    kept = [line for line in rewound().splitlines(keepends=True) if '"a2"' not in line]
-    other, _ = built(tmp_path / "two", "".join(line for line in kept if '"uuid": "u2"' not in line))
-    (path,), (same,) = out.glob("data/*"), other.glob("data/*")
-    assert path.read_bytes() == same.read_bytes()
-
-
-def test_pairs_of_samples_that_are_not_selected_are_left_out(tmp_path):
-    config = {"select": {"where": {"model": {"not": ["toy-1"]}}}}
-    logs = (rewound(), corrected(EDIT, EDIT_AGAIN), json.dumps(PREFERRED))
-    _, counts = built(tmp_path, *logs, config=config)
-    assert counts == {"pairs": 1, "left_out": {"no_successor": 1, "not_selected": 1}}
-
-
-@pytest.mark.parametrize("unit", ["query", "turn"])
-def test_each_unit_gives_the_same_pairs(tmp_path, unit):
-    logs = (rewound(), corrected(EDIT, EDIT_AGAIN), captured(["It is noon.", "It is late."]))
-    _, counts = built(tmp_path, *logs, config={"normalize": {"unit": unit}})
-    assert counts == {"pairs": 3, "left_out": {}}
-
-
-def test_bytes_do_not_depend_on_workers(pairs, tmp_path):
-    out, _, rows = pairs
-    again = tmp_path / "out"
-    config = out.parent / "c.yaml"
-    assert build(again, "-c", config, "--workers", "2", inputs=()) == 0
-    assert files(again) == files(out)
-    assert exported(again, tmp_path / "pairs") == (0, rows)
 
 
 def test_datasets_loads_the_rows(pairs, tmp_path):

@@ -17,7 +17,7 @@ from builder.credentials import hide
 from builder.output.manifest import Manifest
 from builder.push import upload
 from builder.push.files import as_published, listed_files
-from builder.push.hub import ATTEMPTS, WAITS, Place, PushFault, Retries, repository_at, with_retries
+from builder.push.hub import ATTEMPTS, WAITS, Place, Retries, repository_at, with_retries
 
 
 def outcomes(path):
@@ -102,23 +102,6 @@ def test_a_bug_is_not_retried():
     reported = Messages()
     with pytest.raises(TypeError):
         with_retries(act, reported.retries(), what="push")
-    assert not reported
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError(28, "No space left on device", "/tmp/x"),
-        RuntimeError("I/O error: No space left on device (os error 28)"),
-    ],
-)
-def test_a_full_disk_ends_the_push_immediately(error):
-    def act():
-        raise error
-
-    reported = Messages()
-    with pytest.raises(PushFault, match="No space left"):
-        with_retries(act, reported.retries(), what="read back")
     assert not reported
 
 

@@ -115,13 +115,3 @@ def test_a_dry_run_without_a_login_lists_gates_and_files(out, no_login, capsys):
     for path in ("README.md", "manifest.json", "data/train-00000-of-00001.jsonl"):
         assert f"  file       {path}  " in listed
     assert "dry run: nothing was changed" in listed
-
-
-def test_a_dry_run_with_a_closed_gate_names_it_and_lists_the_files(out, no_login, capsys):
-    edit_manifest(out, audit=None)
-    assert cli.main(["push", str(out), "o/n", "--dry-run", "--json"]) == 1
-    reported = json.loads(capsys.readouterr().out)
-    assert [item["code"] for item in reported["refused"]] == ["unaudited"]
-    assert reported["gates"]["unaudited"] == "closed"
-    assert reported["gates"]["verify"] == "open"
-    assert "manifest.json" in reported["files"]

@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 import pytest
 
-from builder.select.choice import Choice, ChoiceOptions, choose, exact_duplicates
+from builder.select.choice import ChoiceOptions, choose, exact_duplicates
 from builder.select.splits import SplitOptions
 from builder.select.table import (
     DIGEST_BYTES,
@@ -59,11 +59,6 @@ def test_the_longest_conversation_is_kept_and_of_equal_ones_the_first(conversati
     assert exact_duplicates(table, [False] * len(table), in_pieces=False) == duplicates
 
 
-def test_samples_that_were_left_out_make_nothing_a_duplicate():
-    table = [row("ab"), row("a"), row("a")]
-    assert exact_duplicates(table, [True, False, False], in_pieces=False) == {2}
-
-
 def test_pieces_that_conversations_share_are_kept_once():
     table = [row("ab", ["a", "ab"]), row("", []), row("ac", ["a", "ac"])]
     assert exact_duplicates(table, [False] * 4, in_pieces=True) == {2}
@@ -86,13 +81,6 @@ def test_each_sample_has_a_split_or_a_reason():
     assert choice.codes == [None, "weight", "duplicate", None, "near_duplicate"]
     assert choice.splits == ["train", None, None, "train", None]
     assert choice.near == {4: 3}
-
-
-def test_near_duplicates_are_searched_only_among_the_selected():
-    table = [row("a"), row("b", weight=0.0), row("a"), row("c")]
-    asked = []
-    choose(table, ChoiceOptions(), lambda chosen: asked.append(list(chosen)) or {})
-    assert asked == [[True, False, False, True]]
 
 
 def test_shares_count_the_remaining_samples_by_the_pattern_of_the_longest():
@@ -121,9 +109,3 @@ def test_a_session_stays_in_one_split():
         found.setdefault(conversation.entry.session, set()).update(choice.splits[start : start + 2])
     assert all(len(splits) == 1 for splits in found.values())
     assert len(set().union(*found.values())) > 1
-
-
-def test_codes_are_listed_by_conversation():
-    table = [row("ab", ["a", "ab"]), row("", []), row("c")]
-    choice = Choice(["x", None, "y"], [None] * 3, {})
-    assert [codes for _, codes in choice.by_conversation(table)] == [["x", None], [], ["y"]]

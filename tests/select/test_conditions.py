@@ -96,17 +96,6 @@ def test_samples_that_fail_a_condition_are_counted_in_the_ledger(tmp_path, logs)
     assert ledger["samples"] == 10
 
 
-@pytest.mark.slow
-def test_tokens_are_bounded_as_meta_counts_them(tmp_path, logs):
-    everything, _, _ = selected(tmp_path, logs, {})
-    counts = sorted(line["tokens"] for line in everything)
-    low, high = counts[5], counts[-5]
-    meta, ledger, _ = selected(tmp_path, logs, {"where": {"tokens": {"min": low, "max": high}}})
-    wanted = [line for line in everything if low <= line["tokens"] <= high]
-    assert [line["id"] for line in meta] == [line["id"] for line in wanted]
-    assert ledger["conversations"]["rejected"] == {"select_tokens": 30 - len(wanted)}
-
-
 def test_shares_by_a_field(tmp_path, logs):
     shares = {"source": {"none.jsonl": 0.5, "read.jsonl": 0.25}}
     meta, ledger, _ = selected(tmp_path, logs, {"shares": shares})
@@ -123,19 +112,6 @@ def test_a_token_budget_holds_and_the_same_seed_gives_the_same_rows(tmp_path, lo
     before = files(tmp_path / "out")
     selected(tmp_path, logs, select)
     assert files(tmp_path / "out") == before
-
-
-@pytest.mark.slow
-def test_calls_of_samples_that_are_left_out_are_dropped(tmp_path, logs):
-    """With the unit `turn`, the answers after the call are the longer samples, which go."""
-    where = {"pattern": {"not": ["direct_answer"]}, "assistant_turns": {"max": 1}}
-    everything, before, _ = selected(tmp_path, logs, {}, unit="turn")
-    short = sorted(line["tokens"] for line in everything if line["source"] == "read.jsonl")[0]
-    where = {"tokens": {"max": short}, "source": {"in": ["read.jsonl"]}}
-    meta, ledger, _ = selected(tmp_path, logs, {"where": where}, unit="turn")
-    assert before["calls"]["kept"] == 20
-    assert len(meta) == ledger["samples"]
-    assert ledger["calls"]["kept"] == sum(line["calls"] for line in meta)
 
 
 def test_mistakes_in_conditions_are_named(tmp_path, capsys):

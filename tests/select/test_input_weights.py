@@ -65,14 +65,6 @@ def test_sessions_that_are_left_out_make_nothing_a_duplicate(tmp_path):
     assert text(out) == ["begun", "equal"]
 
 
-@pytest.mark.slow
-def test_a_larger_share_contains_the_smaller_one(tmp_path):
-    logs(tmp_path / "many", [f"m{number}" for number in range(40)])
-    shares = [set(text(build(tmp_path, {"many": weight})[1])) for weight in (0.3, 0.6, 1.0)]
-    assert shares[0] < shares[1] < shares[2]
-    assert len(shares[2]) == 40
-
-
 @pytest.mark.parametrize("weight", [-0.1, 1.5])
 def test_a_share_is_between_zero_and_one(tmp_path, weight, capsys):
     logs(tmp_path / "many", ["a"])

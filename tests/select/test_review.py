@@ -78,19 +78,6 @@ def test_a_build_of_accepted_samples_only(tmp_path, logs):
     assert rejects == {"review": 1, "unreviewed": 2, "duplicate": 1}
 
 
-def test_how_many_decisions_apply_is_in_the_summary(tmp_path, logs, capsys):
-    ids, _, _ = built(tmp_path / "out", logs)
-    path = review(tmp_path / "r.jsonl", **{ids[1]: "accept", "gone": "reject", "noted": None})
-    command = ["build", str(logs), "-o", str(tmp_path / "out"), "--review", str(path)]
-    assert cli.main(command) == 0
-    assert "1 of 2 decisions of the review apply to samples" in capsys.readouterr().out
-    assert cli.main([*command, "--set", "select.unreviewed=drop"]) == 0
-    assert "1 sample," in capsys.readouterr().out
-    review(tmp_path / "r.jsonl", gone="accept")
-    assert cli.main([*command, "--set", "select.unreviewed=drop"]) == 1
-    assert "0 of 1 decision of the review apply" in capsys.readouterr().err
-
-
 def test_a_merge_applies_a_review(tmp_path, logs):
     ids, _, _ = built(tmp_path / "out", logs)
     review(tmp_path / "r.jsonl", **{ids[1]: "reject"})
@@ -123,12 +110,6 @@ def test_mistakes_in_a_review_are_named_before_the_work_begins(
     assert build(tmp_path / "out", "--review", path, inputs=[logs]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_dropping_the_unreviewed_needs_a_review(tmp_path, logs, capsys):
-    (tmp_path / "c.yaml").write_text(json.dumps({"select": {"unreviewed": "drop"}}))
-    assert build(tmp_path / "out", "-c", tmp_path / "c.yaml", inputs=[logs]) == 2
-    assert "select.unreviewed: drop needs select.review" in capsys.readouterr().err
 
 
 notes = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)

@@ -8,13 +8,12 @@ from support.pages.differences import blocks, is_shown
 from support.places import ROOT
 from support.templates.targets import NO_THOUGHTS, TEMPLATE, with_template
 
-from builder import cli, verify_dataset
+from builder import cli
 from builder.qwen3.calls import TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.templates import TEMPLATES, Template
 from builder.sample import Sample
 from builder.trainers.mask_counts import REGIONS, Comparison, compare, regions
 from builder.trainers.masks import MASKS, Mask, MaskRefusal, keep_pairs, keep_start
-from builder.verify.dataset import check_row
 from builder.verify.verifier import Verifier, verifier_for
 
 TOOLS = (
@@ -166,15 +165,6 @@ def test_a_target_that_trl_does_not_know_is_refused():
     assert isinstance(rule("trl", PLAIN, target), Mask)
 
 
-def test_a_target_that_always_thinks_gets_no_empty_block_from_ms_swift():
-    prompt = "{{- '<|im_start|>assistant\\n' }}"
-    template = TEMPLATE.replace(prompt, "{{- '<|im_start|>assistant\\n<think>\\n' }}")
-    assert template != TEMPLATE
-    target = with_template(template)
-    assert NONE not in rule("ms-swift", PLAIN, target).text
-    assert NONE in rule("llama-factory", PLAIN, target).text
-
-
 def compared(name, sample, target):
     verdict = Verifier(target).check(sample)
     comparison = Comparison(name)
@@ -207,29 +197,6 @@ def test_equal_masks_are_counted_as_exact(verifier):
     # The newline after <think> is the template's for axolotl and the model's for us.
     found = compared("axolotl", THOUGHTS, verifier.target)
     assert (found.same, found.answers_lost) == (0, tokens("<think>\n"))
-
-
-def test_a_different_text_is_counted_as_wholly_different(verifier):
-    found = compared("ms-swift", PLAIN, verifier.target)
-    assert (found.same, found.other_text, found.answers_lost) == (0, 1, 0)
-    assert found.theirs["empty think blocks"] == 2 * tokens(NONE)
-
-
-def test_answers_missing_from_a_different_text_are_counted(verifier):
-    """OpenRLHF renders no tools, so its text differs, and it trains the last turn only."""
-    call = tokens(f"{CALL}<|im_end|>")
-    found = compared("openrlhf", PLAIN, verifier.target)
-    assert (found.other_text, found.answers_lost) == (1, call)
-    assert compared("openrlhf-multiturn", PLAIN, verifier.target).answers_lost == 0
-    # A thought that the trainer's rendering drops is lost with the turn's call.
-    found = compared("openrlhf", THOUGHTS, verifier.target)
-    assert found.answers_lost == tokens(THOUGHT) + call
-    # Cut at the limit: the rest is lost even if the text begins differently.
-    long = Sample((*PLAIN.messages[:-1], ("assistant", "b " * 3000)), PLAIN.tools)
-    found = compared("llama-factory", long, verifier.target)
-    whole = tokens(f"{CALL}<|im_end|>") + tokens(f"{'b ' * 3000}<|im_end|>")
-    assert found.answers_lost == whole - found.theirs["answers"]
-    assert found.answers_lost > 900
 
 
 def test_truncation_by_each_trainer(verifier):
@@ -300,20 +267,6 @@ def test_the_command_prints_a_table_and_an_object(tmp_path, capsys):
     assert (found["samples"], found["same"]) == (2, 1)
     assert cli.main(["verify", str(path), "--masks", "axolotle"]) == 2
     assert "did you mean 'axolotl'" in capsys.readouterr().err
-
-
-def test_masks_are_compared_without_verifying_again(tmp_path, monkeypatch):
-    verified = []
-
-    def check(row, *rest):
-        verified.append(row.number)
-        return check_row(row, *rest)
-
-    monkeypatch.setattr("builder.verify.dataset.check_row", check)
-    path = tmp_path / "data.jsonl"
-    path.write_bytes(PLAIN.line + b"\n" + THOUGHTS.line + b"\n")
-    summary = verify_dataset(path, masks=["all"])
-    assert summary.masks["axolotl"].samples == summary.samples == len(verified) == 2
 
 
 def test_the_documentation_lists_every_trainer():

@@ -236,31 +236,6 @@ def test_what_a_loader_would_change_is_rejected_and_counted(tmp_path):
     assert "3.1415926536" in reject["message"]
 
 
-@pytest.mark.parametrize("out", ["out", "../a/out", "./x/../out"])
-def test_the_output_may_be_a_relative_path(tmp_path, monkeypatch, out):
-    (tmp_path / "a").mkdir()
-    monkeypatch.chdir(tmp_path / "a")
-    (tmp_path / "a" / "in.jsonl").write_text(json.dumps(sample("hi").record) + "\n")
-    (tmp_path / "a" / "x").mkdir()
-    assert cli.main(["build", "in.jsonl", "-o", out, "--quiet"]) == 0
-    assert cli.main(["verify", out, "--as-loaded", "--quiet"]) == 0
-    monkeypatch.chdir(out)
-    assert cli.main(["verify", ".", "--as-loaded", "--quiet"]) == 0
-
-
-def test_the_loaders_cache_is_not_used_for_another_build_of_the_same_name(tmp_path):
-    """The loader's cache identifies a folder by its name and its card alone."""
-    import datasets
-
-    for number in range(2):
-        path = tmp_path / f"{number}.jsonl"
-        path.write_text(json.dumps(sample(f"hi {number}").record) + "\n")
-        out = tmp_path / str(number) / "out"
-        assert cli.main(["build", str(path), "-o", str(out), "--quiet"]) == 0
-        rows = datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path / "cache"))
-        assert rows[0]["messages"][0]["content"] == f"hi {number}"
-
-
 def test_sessions_stay_together_in_a_split(tmp_path):
     from builder.select.splits import SplitOptions, assign
 

@@ -112,17 +112,6 @@ def test_a_late_system_message_is_proven_where_the_template_renders_it(target):
 
 
 @each_target
-def test_weights_change_no_bytes(target):
-    plain = TWO_QUERIES.messages
-    weights = tuple(0 if role == "assistant" else None for role, _ in plain[:-1])
-    weighted = Verifier(target).check(Sample(plain, (), (*weights, 1)))
-    alone = Verifier(target).check(Sample(plain))
-    assert weighted.findings == ()
-    assert weighted.text == alone.text
-    assert weighted.spans == alone.spans[-1:]
-
-
-@each_target
 def test_parity_with_inference(target, request):
     expected = PARITY[request.node.callspec.params["target"]]
     found = {}
@@ -186,27 +175,6 @@ def test_the_page_of_differences(name, case):
     messages, options = CASES[case]
     text = known(name).render(messages, **{"tools": None, **options})
     assert is_shown(text, blocks("template")[name, case])
-
-
-@pytest.mark.parametrize("target", ["Qwen2.5"], indirect=True)
-def test_the_default_system_text_written_out_is_the_same(target):
-    """Qwen2.5 adds its own system text to a sample without one; a sample may contain that text."""
-    without = Verifier(target).check(PLAIN)
-    written = Verifier(target).check(Sample((("system", DEFAULT), *PLAIN.messages), PLAIN.tools))
-    assert without.findings == written.findings == ()
-    assert without.text == written.text
-    assert without.text.startswith(f"<|im_start|>system\n{DEFAULT}\n\n# Tools")
-    alone = Verifier(target).check(Sample((("system", DEFAULT), *TWO_QUERIES.messages)))
-    assert alone.findings == ()
-    assert alone.text == Verifier(target).check(TWO_QUERIES).text
-
-
-@pytest.mark.parametrize("target", ["QwQ-32B"], indirect=True)
-def test_a_thought_in_the_last_turn_of_qwq(target):
-    thought = Sample((("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb")))
-    verdict = Verifier(target).check(thought)
-    assert "lossy" not in {finding.code for finding in verdict.findings}
-    assert verdict.text.endswith("<|im_start|>assistant\n<think>\nhm\n</think>\n\nb<|im_end|>\n")
 
 
 def test_a_template_in_the_style_of_qwq_is_recognised_without_any_package():

@@ -5,7 +5,6 @@ The oracle for our own exports is the dataset that was exported.
 
 import json
 
-import datasets
 import pytest
 from support.places import CASES, DATA
 from support.runs.builds import build, lines
@@ -15,7 +14,6 @@ from support.templates.targets import with_template
 from builder import UsageError, cli
 from builder.dataset.rows import dataset_rows
 from builder.export.variants import VARIANTS
-from builder.sample import Sample
 from builder.verify.dataset import verify_dataset
 from builder.verify.verifier import Verifier
 
@@ -185,37 +183,6 @@ def test_structured_rows_that_render_differently_cause_a_warning(tmp_path, verif
     assert json.loads(run(capsys, "verify", path, "--json")[1])["warnings"] == {}
 
 
-@pytest.mark.parametrize("name", ["rows.json", "rows.arrow", "saved"])
-def test_lists_and_saved_datasets_are_read(tmp_path, name, capsys):
-    flat = {
-        "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
-        "tools": "[]",
-    }
-    path = tmp_path / name
-    if name == "rows.json":
-        path.write_text(json.dumps([flat, flat | {"tools": []}], indent=1))
-    else:
-        made = datasets.Dataset.from_list([flat, flat])
-        made.save_to_disk(tmp_path / "saved" / "test", num_proc=None)
-        if name == "rows.arrow":
-            (tmp_path / "saved" / "test" / "data-00000-of-00001.arrow").rename(path)
-    code, out, _ = run(capsys, "verify", path, "--json")
-    assert (code, json.loads(out)["proven"]) == (0, 2)
-    if name == "saved":
-        assert {row.split for row in dataset_rows(str(path))} == {"test"}
-
-
-def test_rows_of_json_in_parquet_are_converted(tmp_path, capsys):
-    """As `push_to_hub` stores a JSON column: as text that the schema declares to be JSON."""
-    features = datasets.Features(
-        {"messages": datasets.List(datasets.Json()), "tools": datasets.List(datasets.Json())}
-    )
-    path = tmp_path / "rows.parquet"
-    datasets.Dataset.from_list([STRUCTURED], features=features).to_parquet(path)
-    code, out, _ = run(capsys, "verify", path, "--json")
-    assert (code, json.loads(out)["read_as"]) == (0, {"openai-chat": 1})
-
-
 def test_a_list_as_content_is_a_fault_and_no_other_form(tmp_path, capsys):
     row = json.loads(json.dumps(STRUCTURED))
     row["messages"][0]["content"] = [{"type": "text", "text": "How long is a?"}]
@@ -236,14 +203,6 @@ def test_text_that_differs_from_the_templates_rendering_is_a_finding(tmp_path, c
     path.write_text(json.dumps({"text": text.replace("<think>\n\n</think>\n\n", "")}) + "\n")
     code, out, _ = run(capsys, "verify", path, "--json")
     assert (code, json.loads(out)["findings"]) == (1, {"as-written": 1})
-
-
-def test_calls_without_definitions_are_not_given_any(tmp_path):
-    row = {"messages": STRUCTURED["messages"]}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    found = only(tmp_path / "rows.jsonl").sample
-    assert not isinstance(found, Sample)
-    assert "missing_tools" in found[0].message
 
 
 def test_rows_of_no_known_form_name_their_columns(tmp_path):

@@ -8,7 +8,6 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from support.pages.viewer import served
 
 from builder import UsageError, cli
 from builder.audit.options import AuditOptions
@@ -179,15 +178,6 @@ def test_the_audit_counts_every_row(all_rows):
     assert found["broken_call"].count == 1
 
 
-def test_a_gate_says_that_it_passed(all_rows, capsys):
-    path, *_ = all_rows
-    gates = "secrets,broken_call"
-    assert cli.main(["audit", str(path), "--workers", "1", "--fail-on", gates]) == 1
-    shown = capsys.readouterr()
-    assert "gates passed: secrets\n" in shown.out
-    assert "failed gates: broken_call" in shown.err
-
-
 def test_the_export_counts_every_row(all_rows, tmp_path, capsys):
     path, count, passing = all_rows
     out = tmp_path / "out"
@@ -197,31 +187,6 @@ def test_the_export_counts_every_row(all_rows, tmp_path, capsys):
     assert (exported["samples"], exported["rows"]) == (count, passing)
     assert sum(exported["left_out"].values()) == count - passing
     assert cli.main(["verify", str(out), "--workers", "1"]) == 0
-
-
-def test_a_dataset_does_not_differ_from_itself(all_rows, capsys):
-    path, count, _ = all_rows
-    assert cli.main(["diff", str(path), str(path), "--json"]) == 0
-    difference = json.loads(capsys.readouterr().out)
-    assert difference["samples"] == [count, count]
-    assert difference["tokens"] == [None, None]
-    assert not difference["tables"]
-
-
-def test_the_report_of_any_rows_is_written(all_rows, tmp_path, capsys):
-    path, *_ = all_rows
-    assert cli.main(["report", str(path), "-o", str(tmp_path / "page.html")]) == 0
-    capsys.readouterr()
-
-
-def test_the_viewer_shows_every_row(all_rows, tmp_path, capsys):
-    path, count, _ = all_rows
-    pages = ["", "overview", "?q=hi"]
-    pages += [f"{page}?at=0.{number}" for number in range(count) for page in ("row", "raw")]
-    with served(path, {}, tmp_path) as server:
-        for page in pages:
-            assert status(server, page) == 200, page
-    assert "Error" not in capsys.readouterr().err
 
 
 def status(server, page):

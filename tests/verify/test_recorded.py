@@ -104,22 +104,6 @@ def test_the_tokens_of_a_server_are_equal(tmp_path, tokenizer, capsys):
     assert "exactly equal" in (out / "README.md").read_text()
 
 
-def test_each_turn_with_its_own_prompt(tmp_path, tokenizer):
-    config = tmp_path / "turn.yaml"
-    config.write_text("normalize: {unit: turn}")
-    metas = built(tmp_path, capture(tokenizer), "-c", config)
-    assert [meta["tokens_recorded"] for meta in metas] == ["equal", "equal"]
-
-
-def test_without_the_stop_token_and_the_prompt(tmp_path, tokenizer):
-    rows = capture(tokenizer)
-    for row in rows:
-        del row["response"]["prompt_token_ids"]
-        row["response"]["choices"][0]["token_ids"].pop()
-    (meta,) = built(tmp_path, rows)
-    assert meta["tokens_recorded"] == "equal"
-
-
 @pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("changed", "cause"),
@@ -139,17 +123,6 @@ def test_causes(tmp_path, tokenizer, changed, cause):
     assert meta["tokens_difference"]["cause"] == cause
 
 
-def test_the_first_token_is_named(tmp_path, tokenizer):
-    rows = capture(tokenizer, last="Thirteen lines.")
-    prompt = rows[1]["response"]["prompt_token_ids"]
-    (meta,) = built(tmp_path, rows)
-    assert meta["tokens_recorded"] == f"differ at {len(prompt)}"
-    assert meta["tokens_difference"]["sample"] == tokenizer.decode(ids_of(tokenizer, "Twelve")[:1])
-    assert meta["tokens_difference"]["recorded"] == tokenizer.decode(
-        ids_of(tokenizer, "Thirteen")[:1]
-    )
-
-
 def test_retokenised(tmp_path, tokenizer):
     rows = capture(tokenizer)
     choice = rows[1]["response"]["choices"][0]
@@ -165,14 +138,6 @@ def test_another_tokenizer(tmp_path, tokenizer):
     (meta,) = built(tmp_path, rows)
     assert meta["tokens_recorded"] == "differ at 0"
     assert meta["tokens_difference"]["cause"] == "tokenizer"
-
-
-def test_other_tools(tmp_path, tokenizer):
-    rows = capture(tokenizer)
-    messages = [ASKED, CALLED, COUNTED]
-    rows[1]["response"]["prompt_token_ids"] = prompt_ids(tokenizer, messages, tools=TOOLS * 2)
-    (meta,) = built(tmp_path, rows)
-    assert meta["tokens_difference"]["cause"] == "system"
 
 
 def test_a_redacted_secret_is_not_shown(tmp_path, tokenizer):
@@ -220,28 +185,4 @@ def test_a_rollout_of_verifiers(tmp_path, tokenizer):
     trace = {"id": "t", "version": 1, "task": {}, "tools": tools, "nodes": nodes}
     (meta,) = built(tmp_path, [trace])
     assert meta["format"] == "verifiers"
-    assert meta["tokens_recorded"] == "equal"
-
-
-def test_a_stream(tmp_path, tokenizer):
-    rows = capture(tokenizer)
-    for row in rows:
-        response = row["response"]
-        (choice,) = response["choices"]
-        ids = choice["token_ids"]
-        chunks = [
-            {"index": 0, "delta": choice["message"], "token_ids": ids[:2], "finish_reason": None},
-            {
-                "index": 0,
-                "delta": {},
-                "token_ids": ids[2:],
-                "finish_reason": choice["finish_reason"],
-            },
-        ]
-        row["response"] = [
-            {"object": "chat.completion.chunk", "model": "m", "choices": [chunk],
-             "prompt_token_ids": response["prompt_token_ids"] if not at else None}
-            for at, chunk in enumerate(chunks)
-        ]  # fmt: skip
-    (meta,) = built(tmp_path, rows)
     assert meta["tokens_recorded"] == "equal"

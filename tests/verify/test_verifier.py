@@ -6,7 +6,6 @@ from builder.dataset.forms import read_sample
 from builder.qwen3.calls import TOOLS_BEGIN
 from builder.qwen3.flat import flatten
 from builder.sample import Call, Dialogue, Sample, Turn
-from builder.verify.options import VerifyOptions
 
 TOOL = {
     "type": "function",
@@ -224,36 +223,6 @@ def test_any_schema_is_reported_and_none_raises(verifier, name):
     assert {warning.code for warning in verdict.warnings} == ({code} if code else set())
 
 
-@pytest.mark.parametrize(
-    "pattern", ["^(a+)+$", "^((a+))+$", "^(a|a)+$", "^(a|aa){2,}$", "^a*a*a*a*a*a*a*a*$"]
-)
-def test_a_runaway_pattern_ends(verifier, pattern):
-    parameters = {"properties": {"s": {"type": "string", "pattern": pattern}}}
-    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    call = CALL.replace('"a": 1', '"s": "' + "a" * 40 + '!"')
-    verdict = verifier.check(sample("hi", call, ANSWER, "x", tools=(tool,)))
-    assert [warning.code for warning in verdict.warnings] == ["schema"]
-
-
-def test_an_ordinary_pattern_is_evaluated(verifier):
-    parameters = {"properties": {"s": {"type": "string", "pattern": r"^([a-z]+)-\d{4}$"}}}
-    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    codes = {}
-    for value in ("abc-2026", "abc-26"):
-        call = CALL.replace('"a": 1', f'"s": "{value}"')
-        warnings = verifier.check(sample("hi", call, ANSWER, "x", tools=(tool,))).warnings
-        codes[value] = [warning.code for warning in warnings]
-    assert codes == {"abc-2026": [], "abc-26": ["schema"]}
-
-
-def test_a_runaway_pattern_of_keys_ends(verifier):
-    parameters = {"additionalProperties": False, "patternProperties": {"^(a+)+$": {}}}
-    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    call = CALL.replace('"a"', '"' + "a" * 40 + '!"')
-    warnings = verifier.check(sample("hi", call, ANSWER, "x", tools=(tool,))).warnings
-    assert [warning.code for warning in warnings] == ["schema"]
-
-
 ASK = Turn("assistant", calls=(Call.of("f", {"a": 1}),))
 FORGED = {
     "responses in a response": (
@@ -280,27 +249,11 @@ def test_logged_text_that_imitates_structure_is_detected_in_our_own_samples(veri
     assert "inverse" in {f.code for f in verifier.check(flatten(dialogue), dialogue).findings}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["<tool_call>{", "<tool_call>\n{}", "<tool_call>\n{} "])
-def test_many_unclosed_tags_get_a_verdict(verifier, text):
-    """In less than quadratic time, as otherwise this test would not end."""
-    assert verifier.check(sample("hi", text * 50_000)).findings
-
-
 def test_the_offset_of_a_fault_in_a_content_points_to_it(verifier):
     content = f"<think>\nhm\n</think>\n\n{CALL}\nso"
     (finding,) = verifier.check(sample("hi", content)).findings
     assert (finding.code, finding.turn) == ("calls", 1)
     assert content[finding.offset :] == "\nso"
-
-
-def test_schema_reject_makes_violations_findings():
-    from builder.verify.verifier import verifier_for
-
-    strict = verifier_for("qwen3", VerifyOptions(require=("schema",)))
-    call = CALL.replace("1}", '"x"}')
-    codes = {f.code for f in strict.check(sample("hi", call, ANSWER, "x")).findings}
-    assert codes == {"schema"}
 
 
 ROWS = {

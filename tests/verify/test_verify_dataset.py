@@ -137,29 +137,6 @@ def test_a_bad_line_is_named_and_the_others_are_verified(tmp_path, verifier, nam
     assert (summary.samples, summary.proven) == (3, 2)
 
 
-def test_odd_lines_that_mean_the_same_are_proven(tmp_path, verifier):
-    long = LINES[0].replace(b'"enum": [1', b'"enum": [' + b"7" * 400)
-    twice = LINES[0].replace(b'{"messages"', b'{"messages": [], "messages"')
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + long + b"\r\n" + twice + b"\n")
-    assert verify(path, verifier)[1] == {}
-
-
-def test_the_unit_is_the_one_that_meta_names_or_the_user(tmp_path, verifier):
-    """It determines which turns are targets, whose parity is reported."""
-    (tmp_path / "a.jsonl").write_bytes(LINES[0])
-    built = make(tmp_path / "out", verifier, LINES[:1], unit="turn")
-    turns = sum(message["role"] == "assistant" for message in ROWS[0]["messages"])
-    assert turns > 1
-    for dataset, unit, wanted in (
-        (tmp_path / "a.jsonl", None, turns),
-        (tmp_path / "a.jsonl", "turn", 1),
-        (built, None, 1),
-    ):
-        (report,) = verify_dataset(str(dataset), verifier, unit)
-        assert len(report.parity) == wanted
-
-
 @pytest.mark.parametrize("name", ["nowhere.jsonl", "no/where.jsonl.gz", "no/where/at/all"])
 def test_a_missing_dataset_is_one_line(tmp_path, verifier, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

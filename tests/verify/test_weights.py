@@ -84,17 +84,6 @@ def test_a_loader_gives_the_weights_of_either_kind_of_file(built, tmp_path):
         assert rows[0]["messages"][2] == {"role": "assistant", "content": "a", "weight": None}
 
 
-def test_the_folder_is_proven(built):
-    assert cli.main(["verify", str(built), "--quiet"]) == 0
-
-
-def test_a_dataset_without_weights_declares_none(tmp_path):
-    (tmp_path / "in.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
-    out = tmp_path / "out"
-    assert cli.main(["build", str(tmp_path / "in.jsonl"), "-o", str(out), "--quiet"]) == 0
-    assert "weight" not in (out / "README.md").read_text().partition("---\n\n")[0]
-
-
 def test_a_template_that_uses_the_weight_is_detected(verifier):
     class Telling:
         """A target with a template that marks messages with a weight."""

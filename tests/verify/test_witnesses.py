@@ -115,20 +115,6 @@ def test_a_witness_reports_planted_damage(witness, case, name):
     assert (fault is None) == (name in UNSEEN.get((witness.name, dialect), ()))
 
 
-def test_llama_cpp_is_not_asked_about_a_long_text(witness, case):
-    if witness.name == "llama.cpp":
-        with pytest.raises(NotAskedError):
-            witness.fault(replace(case, text="a" * (1 << 17)))
-
-
-def test_arguments_that_violate_their_schema_are_not_asked_about(witness, case):
-    if witness.name == "xgrammar":
-        item = case.generated[0]
-        wrong = replace(item.turn, calls=(Call.of("wc", {"path": 5}),))
-        with pytest.raises(NotAskedError):
-            witness.fault(replace(case, generated=(replace(item, turn=wrong),)))
-
-
 @pytest.mark.parametrize("arguments", [{}, {"path": "a", "todos": [{"a": "b"}]}])
 def test_forms_that_the_grammar_for_xml_refuses(witness, case, arguments):
     if (witness.name, case.target.style.dialect.name) == ("xgrammar", "XML"):
