@@ -102,7 +102,7 @@ def _print(to: str, exported: Exported, out: str, max_tokens: int | None) -> Non
             print(
                 f"  {beyond:,} of {counted(exported.written, 'sample')} are longer than"
                 f" {trainer.title}'s default length ({trainer.default_length:,}): configs/ sets"
-                f" {exported.length_for(trainer):,}"
+                f" {exported.length_for(trainer):,}, --max-tokens divides them"
             )
     if exported.beyond_model:
         print_wrapped("  ", exported.beyond_model, "    ", WARNING)

@@ -232,6 +232,8 @@ def _unfit_form(row: dict[str, Json]) -> str:
             "token ids (`builder export --to tokenized`), which no template renders: use the"
             " dataset that they were made from"
         )
+    if {"prompt", "logged_reward"} <= row.keys() or {"prompt", "reward_model"} <= row.keys():
+        return "prompts without answers: use the dataset that they were made from"
     if {"prompt", "chosen", "rejected"} <= row.keys():
         return (
             "preference pairs: `builder build` makes a dataset of pairs of messages; for pairs that"

@@ -32,6 +32,8 @@ FORMS = {
 """{variant: forms that its rows are read as}. Rows without tools or calls are in our own form."""
 
 ONE_LINE = {
+    "trl-grpo": "prompts without answers",
+    "verl-rl": "prompts without answers",
     "tokenized": "contains token ids",
     "atif": "is in the format atif",
 }
