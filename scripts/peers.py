@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from builder import convert_traces_to_training_data, find_sources, recognise, verify_dataset
+from builder import convert_traces_to_training_data, recognise, verify_dataset
 from builder.problem import BuilderError
 
 PEERS = ("datasets==5.2.0", "teich==0.3.6", "agent-trajectory==0.4.3", "agentpile==0.3.1")
@@ -147,8 +147,8 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 def source_of(file: Path) -> str:
     """Returns the format of a file, which agent-trajectory asks its caller for."""
     try:
-        return next(iter(recognise(next(iter(find_sources(file))))), "")
-    except (BuilderError, StopIteration):
+        return next(iter(recognise(file)), "")
+    except BuilderError:
         return ""
 
 
