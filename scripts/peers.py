@@ -11,6 +11,7 @@ and texts are counted in the files themselves.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from builder.problem import BuilderError
 PEERS = ("datasets==5.2.0", "teich==0.3.6", "agent-trajectory==0.4.3", "agentpile==0.3.1")
 NAMES = ("builder", "datasets with Teich", "agent-trajectory", "agentpile")
 _CALLS = ("tool_use", "function_call", "custom_tool_call", "toolCall", "tool_call")
+_OWN_CALLS = ({"id", "name", "args"}, {"toolCallId", "name", "arguments"})
 _LONG, _SAME = 200, 100
 """Characters of a text that is compared, and of its beginning."""
 
@@ -78,6 +80,15 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
             yield from objects(inner)
 
 
+def decoded(texts: list[str]) -> list[Any]:
+    """Returns the values of the texts that are JSON."""
+    values = []
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            values.append(json.loads(text))
+    return values
+
+
 class Truth:
     """What a file holds, whatever its format: calls by id, definitions, and long texts."""
 
@@ -86,17 +97,15 @@ class Truth:
         self.tools: set[str] = set()
         self.texts: defaultdict[str, set[str]] = defaultdict(set)
         text = file.read_text(encoding="utf-8", errors="replace")
-        for piece in [text] if file.suffix == ".json" else text.splitlines():
-            try:
-                value = json.loads(piece)
-            except ValueError:
-                continue
-            for one in objects([value]):
-                self._take(one)
+        values = decoded([text]) or decoded(text.splitlines())
+        for value in values:  # the progress of a sub-agent repeats its calls
+            if not isinstance(value, dict) or value.get("type") != "progress":
+                for one in objects([value]):
+                    self._take(one)
 
     def _take(self, one: dict[str, Any]) -> None:
         call_id = one.get("call_id") or one.get("id") or one.get("toolCallId")
-        is_call = one.get("type") in _CALLS or {"name", "args", "id"} <= one.keys()
+        is_call = one.get("type") in _CALLS or any(keys <= one.keys() for keys in _OWN_CALLS)
         if is_call and isinstance(call_id, str) and one.get("name"):
             self.calls[call_id] = str(one["name"])
         if isinstance(one.get("name"), str) and not one.keys().isdisjoint(

@@ -17,15 +17,13 @@ from builder.conversation import (
     Json,
     Message,
     Part,
-    Reasoning,
     Text,
-    ToolCall,
     ToolResult,
-    unknown_part,
 )
 from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.api import openai_responses
 from builder.readers.toolkit import rows
 from builder.readers.toolkit.chat_messages import (
     as_harness,
@@ -109,6 +107,7 @@ def _read(source: Source) -> Iterator[Event]:
             messages=tuple(run.messages),
             model=name_or_none(model.get("model_name")),
             records=run.records,
+            changes=run.changes,
             tools=None if has_calls else (),
             complete=status == "Submitted",
             context=Context("partial", ("tools",)) if has_calls else Context("rendered"),
@@ -127,6 +126,7 @@ class _Run:
     """Collects the messages of a run."""
 
     messages: list[Message] = field(default_factory=list)
+    changes: Counter[str] = field(default_factory=Counter)
     records: int = 0
     first: str = ""
     where: str = ""
@@ -143,23 +143,22 @@ class _Run:
         interrupted = "interrupt_type" in extra
         if interrupted:
             yield from _malformed(as_dict(extra.get("response")), where)
-        self.messages += _messages(item, extra, harness=interrupted)
+        self.messages += _messages(item, extra, self.changes, harness=interrupted)
         self.records += 1
         self.first = self.first or where
         self.where = span(self.first, where)
 
 
-def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -> list[Message]:
-    role, kind = as_str(item.get("role")), as_str(item.get("type"))
+def _messages(
+    item: dict[str, Json], extra: dict[str, Json], changes: Counter[str], *, harness: bool
+) -> list[Message]:
+    role = as_str(item.get("role"))
     failed = bool(extra.get("exception_info")) or None  # exit codes are in the text
     if item.get("object") == "response":
-        parts = _response_parts(item)
         turn, model = (name_or_none(item.get(key)) for key in ("id", "model"))
-        return [Message("assistant", tuple(parts), turn=turn, model=model)]
-    if kind == "function_call_output":
-        output = content(item.get("output"))
-        call_id = name_or_none(item.get("call_id"))
-        return [Message("tool", (ToolResult(output, call_id=call_id, is_error=failed),))]
+        return [
+            replace(one, turn=turn, model=model) for one in _of_items(item.get("output"), changes)
+        ]
     if role == "tool":
         return [Message(role, (replace(tool_result(item), is_error=failed),))]
     if role == "assistant":
@@ -171,26 +170,19 @@ def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -
     if role:
         visible = content(item.get("content"))
         return [Message(role, as_harness(visible) if harness else visible)]
-    parts = _item_parts(item)
-    return [Message("assistant", tuple(parts))] if parts else []
+    found = _of_items([item], changes)
+    return [replace(one, parts=tuple(_marked(part, failed) for part in one.parts)) for one in found]
 
 
-def _response_parts(response: dict[str, Json]) -> list[Part]:
-    return [part for item in as_dicts(response.get("output")) for part in _item_parts(item)]
+def _of_items(items: Json, changes: Counter[str]) -> tuple[Message, ...]:
+    """Returns the messages of items of the Responses API."""
+    found = openai_responses.history({"input": items})
+    changes.update(found.changes)
+    return found.messages
 
 
-def _item_parts(item: dict[str, Json]) -> list[Part]:
-    """Returns the parts of an item of the Responses API; reasoning only in clear text."""
-    kind = as_str(item.get("type"))
-    if kind == "function_call" and (name := name_or_none(item.get("name"))):
-        return [ToolCall(name, item.get("arguments"), id=name_of(item, "call_id", "id"))]
-    if kind == "reasoning":
-        thoughts = as_list(item.get("content")) or as_list(item.get("summary"))
-        texts = [as_str(thought, "text") for thought in thoughts]
-        return [Reasoning(text) for text in texts if text]
-    if kind == "message":
-        return list(content(item.get("content")))
-    return [unknown_part(kind or "no type")]
+def _marked(part: Part, failed: bool | None) -> Part:
+    return replace(part, is_error=failed) if isinstance(part, ToolResult) else part
 
 
 def _answer(response: dict[str, Json]) -> dict[str, Json]:
@@ -203,7 +195,8 @@ def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
 
     The message that requests a new answer contains it.
     """
-    answer = Message("assistant", (*assistant_parts(_answer(response)), *_response_parts(response)))
+    made = (part for one in _of_items(response.get("output"), Counter()) for part in one.parts)
+    answer = Message("assistant", (*assistant_parts(_answer(response)), *made))
     if calls(answer):
         problem = Problem("malformed_answer", where, "refused by the agent and asked for again", 0)
         yield Conversation(
