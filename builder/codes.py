@@ -87,7 +87,7 @@ class CodeText:
 
 _CONDITION = CodeText(
     "does not meet a condition of `select.where`",
-    "`select.where: {tokens: {max: 32768}}` and a longer sample",
+    "`select.where: {calls: {min: 1}}` and a sample without calls",
     "`select.where`: another condition",
 )
 

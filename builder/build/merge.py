@@ -121,7 +121,7 @@ def _config(folders: Sequence[_BuiltFolder], config: Config) -> Config:
         audit=audit,
         split=config.split,
         mix=config.mix,
-        select=config.select,
+        select=config.merging,
         output=config.output,
     )
 

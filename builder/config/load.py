@@ -12,6 +12,7 @@ import yaml
 
 from builder.config.sections import MERGED, Config, Keys
 from builder.conversation import Json
+from builder.normalize.options import LengthOptions
 from builder.options import (
     REFUSED,
     FieldReader,
@@ -128,8 +129,8 @@ def _has(resolved: object, chosen: object) -> bool:
 def refuse_unmerged(keys: Sequence[str], name: str) -> None:
     """Raises UsageError if there are keys that a merge does not use."""
     if keys:
-        own = f"audit (not {' and '.join(keys_of(ScrubOptions))})"
-        used = f"{', '.join(sorted(MERGED - {'audit'}))} and {own}"
+        own = f"limits.max_tokens and audit (not {' and '.join(keys_of(ScrubOptions))})"
+        used = f"{', '.join(sorted(MERGED - {'audit', 'limits'}))}, {own}"
         raise UsageError(f"{name}: {', '.join(keys)}: not used by a merge, which uses {used}")
 
 
@@ -139,8 +140,9 @@ def _unmerged(document: object) -> Iterator[str]:
         keys = [*value] if isinstance(value, dict) else []
         if section in keys_of(Config) and section not in MERGED:
             yield from (f"{section}.{key}" for key in keys) if keys else (section,)
-        elif section == "audit":
-            yield from (f"audit.{key}" for key in keys if key in keys_of(ScrubOptions))
+        elif section in ("audit", "limits"):
+            others = {*keys_of(ScrubOptions), *keys_of(LengthOptions)} - {"max_tokens"}
+            yield from (f"{section}.{key}" for key in keys if key in others)
 
 
 def over(base: object, document: object) -> object:

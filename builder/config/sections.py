@@ -11,7 +11,7 @@ from builder.audit.failures import Pattern
 from builder.audit.options import AuditOptions
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions, NormalizeOptions
-from builder.options import INLINE, Scalar, options, plain
+from builder.options import INLINE, Number, Scalar, options, plain
 from builder.output.manifest import DEFAULT_NAME, OutputOptions
 from builder.paths import UserPath
 from builder.problem import UsageError
@@ -19,7 +19,7 @@ from builder.qwen3.models import model_named, target_of
 from builder.qwen3.reference import EMBEDDED, Reference, with_template
 from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.options import ScrubOptions
-from builder.select.conditions import SelectOptions
+from builder.select.conditions import TOKENS, Condition, SelectOptions
 from builder.select.splits import SplitOptions
 from builder.sources.store import is_url
 from builder.verify.options import VerifyOptions
@@ -87,8 +87,8 @@ class AuditSection:
 Keys: TypeAlias = Mapping[str, object]
 """{key of a section, such as `verify.model`: its value}; None and False leave it as it is."""
 
-MERGED = frozenset(("name", "split", "mix", "select", "output", "audit"))
-"""The keys that `merge` uses; the others are those of the merged folders."""
+MERGED = frozenset(("name", "split", "mix", "select", "output", "audit", "limits"))
+"""The sections that `merge` uses, `limits` for `max_tokens`; others are of the merged folders."""
 
 
 @options
@@ -122,6 +122,15 @@ class Config:
         """Returns the options for an audit of the dataset."""
         return replace(self.audit.options, mix=self.shares, tokenizer=self.verify.target)
 
+    @property
+    def merging(self) -> SelectOptions:
+        """Returns the conditions of a merge: those of `select`, and `limits.max_tokens`."""
+        where = self.select.where
+        if (most := self.limits.max_tokens) is not None:
+            tokens = replace(where.get(TOKENS, Condition()), max=Number(most))
+            where = {**where, TOKENS: tokens}
+        return replace(self.select, where=where)
+
     def with_keys(self, keys: Keys) -> Config:
         """Returns a copy with these keys of its sections."""
         config = self
@@ -148,6 +157,8 @@ class Config:
         if sum(self.mix.values()) > 1 + 1e-9:
             yield "mix: the shares add up to more than 1"
         yield from self.select.contradictions()
+        if self.select.where.get(TOKENS, Condition()).max is not None:
+            yield "select.where.tokens.max: is limits.max_tokens"
         lengths = self.limits
         if lengths.too_long != "reject" and lengths.max_tokens is None:
             yield f"limits.too_long: {lengths.too_long} needs limits.max_tokens"

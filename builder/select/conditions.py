@@ -27,6 +27,9 @@ _MODEL, MODELS = "model", "models"
 FIELDS = frozenset((*NAMES, TOOLS))
 """The keys of a line of meta/, and `TOOLS`."""
 
+TOKENS = "tokens"
+"""The field of which `limits.max_tokens` is the maximum."""
+
 SHARES = "select_shares"
 TOTAL = "select_max_tokens_total"
 

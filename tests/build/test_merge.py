@@ -61,7 +61,7 @@ def built(logs, name, *inputs, **config):
     ("setting", "named"),
     [
         ("normalize.unit=turn", "normalize.unit"),
-        ("limits={max_tokens: 9}", "limits.max_tokens"),
+        ("limits={too_long: cut}", "limits.too_long"),
         ("inputs=[]", "inputs"),
         ("audit.secrets=off", "audit.secrets"),
         ("audit.near_duplicates=drop", None),

@@ -18,7 +18,7 @@ def test_conditions_that_nothing_meets_are_named_with_their_counts(tmp_path):
     rows = "".join(json.dumps({"messages": turns, "n": at}) + "\n" for at in range(3))
     rows = rows.replace('"q"', '"r"', 1) + json.dumps({"messages": turns[1:]}) + "\n"
     (tmp_path / "rows.jsonl").write_text(rows, encoding="utf-8")
-    where = "{tokens: {max: 900}, model: {in: [gpt-9]}}"
+    where = "{tokens: {min: 9}, model: {in: [gpt-9]}}"
     (tmp_path / "c.yaml").write_text(f"select: {{where: {where}}}", encoding="utf-8")
     done = run("build", tmp_path / "rows.jsonl", "-c", tmp_path / "c.yaml", "-o", tmp_path / "out")
     assert done.returncode == 1

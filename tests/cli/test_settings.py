@@ -35,7 +35,7 @@ def test_settings_override_the_file_and_the_preset(tmp_path):
 
 def test_a_null_overrides_the_file_and_the_preset(tmp_path):
     path = tmp_path / "config.yaml"
-    path.write_text("limits: {too_long: reject}\nselect: {where: {tokens: {max: 9}}}\n")
+    path.write_text("limits: {too_long: reject}\nselect: {where: {tokens: {min: 9}}}\n")
     chosen = load_config(path, "sft", ["limits.max_tokens=null", "select.where=null"])
     assert chosen.limits.max_tokens is None
     assert chosen.select == load_config().select

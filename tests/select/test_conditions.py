@@ -120,6 +120,7 @@ def test_mistakes_in_conditions_are_named(tmp_path, capsys):
         ({"where": {"tokens": {"min": "1"}}}, "select.where.tokens.min: must be a number"),
         ({"where": {"model": {"in": [["a"]]}}}, "select.where.model.in[0]: must be text"),
         ({"where": {"model": {}}}, "select.where.model: has no condition"),
+        ({"where": {"tokens": {"max": 9}}}, "select.where.tokens.max: is limits.max_tokens"),
         ({"shares": {"model": {"a": 0.7, "b": 0.7}}}, "add up to more than 1"),
         ({"shares": {"model": {"a": 0.1}, "source": {"b": 0.1}}}, "more than one field"),
         ({"max_tokens_total": 0}, "select.max_tokens_total: must be a whole number"),
