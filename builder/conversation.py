@@ -273,6 +273,8 @@ class Conversation:
     evaluation  it belongs to a benchmark, which training on it would make worthless: rejected as
               `evaluation_data` unless the user allows it
     version   the version of the agent program, as logged
+    folder    the working directory of the session, as logged
+    headless  whether the program ran without its terminal interface; None: the log does not say
     context   how well the log shows what the model saw; None: derived from the conversation
               (`partial` if system prompt or tools are missing, else `logged`)
     recorded  it is a capture of requests: a target is the recorded response to a request that the
@@ -302,6 +304,8 @@ class Conversation:
     outcome: Mapping[str, Json] | None = None
     padded: bool = False
     doubles: bool = False
+    folder: str | None = field(default=None, compare=False)
+    headless: bool | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Returns the numbers of messages and tools and where they are from in one line."""

@@ -12,6 +12,7 @@ from builder.problem import OptionError, UsageError
 
 if TYPE_CHECKING:
     from builder.capture.pairs import PairWriter, SentDefinitions
+    from builder.capture.versions import LoggedVersion, Survey
     from builder.collect.job import Collected
 
 
@@ -48,16 +49,65 @@ def capture_definitions(command: Sequence[str], out: str | Path | None = None) -
     _needs_capture()
     _needs_words(command)
     path = Path(out) if out is not None else None
-    if path is not None and path.exists() and not _is_definitions(path):
-        raise OptionError("out", f" {str(path)!r}: exists, and no capture made it")
+    if path is not None:
+        _refuse_other(path)
     sent = capture(command)
     if path is not None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(sent.to_json())
-        except OSError as error:
-            raise OptionError("out", f" {str(path)!r}: {error.strerror or error}") from None
+        _write(path, sent)
     return sent
+
+
+def capture_versions(
+    logs: Sequence[str],
+    out: str | Path,
+    *,
+    most: int = 8,
+    on_survey: Callable[[Survey], object] = lambda survey: None,
+    on_version: Callable[[LoggedVersion, Sequence[SentDefinitions], str], object] = lambda *_: None,
+) -> int:
+    """Captures what the versions of agents send that wrote the logs (docs/capture.md).
+
+    `most` versions, those with the most turns, until 95 % are covered. `on_version` is called for
+    each with what it sent, and why it could not be had, or "". Returns the number of turns of the
+    versions captured. Raises UsageError if no log is of an agent that can be captured.
+    """
+    from builder.capture.versions import capture_version, survey
+
+    _needs_capture()
+    found = survey(logs)
+    chosen = found.chosen(most)
+    if not chosen:
+        raise UsageError("logs: none is of an agent and a version that can be started here")
+    on_survey(found)
+    covered = 0
+    for version in chosen:
+        sent: list[SentDefinitions] = []
+        fault = ""
+        try:
+            for one in capture_version(version):
+                path = Path(out) / f"{one.agent}-{one.version}{'-p' * bool(one.headless)}.json"
+                _refuse_other(path)
+                _write(path, one)
+                sent.append(one)
+        except UsageError as error:
+            fault = str(error)
+        covered += version.turns if sent else 0
+        on_version(version, sent, fault)
+    return covered
+
+
+def _refuse_other(path: Path) -> None:
+    """Raises UsageError if a file exists that no capture made."""
+    if path.exists() and not _is_definitions(path):
+        raise OptionError("out", f" {str(path)!r}: exists, and no capture made it")
+
+
+def _write(path: Path, sent: SentDefinitions) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(sent.to_json())
+    except OSError as error:
+        raise OptionError("out", f" {str(path)!r}: {error.strerror or error}") from None
 
 
 def _is_definitions(path: Path) -> bool:
@@ -68,7 +118,8 @@ def _is_definitions(path: Path) -> bool:
         value = loads(path.read_bytes())
     except (OSError, JsonFault):
         return False
-    return isinstance(value, dict) and value.keys() == {"agent", "version", "system", "tools"}
+    named = {"agent", "version", "headless", "folder", "system", "tools"}
+    return isinstance(value, dict) and {"agent", "version", "tools"} <= value.keys() <= named
 
 
 @checked

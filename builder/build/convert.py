@@ -332,7 +332,7 @@ def process_source(
         tool_use = ToolUse(summary.tool_use)
         for conversation in _joined(_conversations(events, writer), task, summary, scrubber):
             if options.captured:
-                own = for_log(options, summary.format, conversation.version)
+                own = for_log(options, summary.format, conversation)
                 task = replace(task, options=own)
             if counts_tools:
                 summary.is_scan |= tool_use.take(conversation, task.options.supplied_tools)

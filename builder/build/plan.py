@@ -30,7 +30,7 @@ from builder.readers import ENTRY_POINT_GROUP, readers
 from builder.readers.discovery import find_sources
 from builder.readers.mapping.read import check_mapping
 from builder.readers.mapping.spec import refuse_questions
-from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.tool_forms import name_of, parameters_of
 from builder.sources.source import Source
 from builder.sources.sqlite_file import write_ahead_log
@@ -266,11 +266,11 @@ def supplied_tools(
     """
     general: tuple[Json, ...] | None = None
     captured: list[AgentDefinitions] = []
-    for path in (item.located for item in paths):
+    for path in _files(paths, "tools"):
         value = _json(path)
         tools = definitions(value, f"tools {str(path)!r}")
         if (sent := _sent(value)) is not None and sent.agent in readers():
-            captured.append(AgentDefinitions(sent.agent, sent.version, tools=tools))
+            captured.append(replace(sent, system=None, tools=tools))
             continue
         if not tools:
             raise UsageError(f"tools {str(path)!r}: defines no tool")
@@ -286,12 +286,12 @@ def supplied_system(
     """Returns the text for all logs, and those captured from agents. Raises UsageError."""
     general: str | None = None
     captured: list[AgentDefinitions] = []
-    for path in (item.located for item in paths):
+    for path in _files(paths, "system"):
         text = _text(path)
         value = _json_or_none(text)
         sent = _sent(value)
         if sent is not None and sent.system is not None and sent.agent in readers():
-            captured.append(AgentDefinitions(sent.agent, sent.version, system=sent.system))
+            captured.append(replace(sent, tools=None))
             continue
         if sent is not None and sent.system is not None:
             text = sent.system
@@ -308,12 +308,21 @@ def supplied_system(
     return general, tuple(captured)
 
 
+def _files(paths: Sequence[UserPath], name: str) -> Iterator[Path]:
+    """Yields the files; of a folder, the definitions in it. Raises UsageError if it has none."""
+    for path in (item.located for item in paths):
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not files:
+            raise UsageError(f"{name} {str(path)!r}: has no definitions (*.json)")
+        yield from files
+
+
 def _sent(value: Json) -> AgentDefinitions | None:
     """Returns the contents of a file of `builder capture --definitions`; None for any other."""
     if not isinstance(value, dict):
         return None
     agent, version, system = (value.get(key) for key in ("agent", "version", "system"))
-    tools = value.get("tools")
+    tools, headless = value.get("tools"), value.get("headless")
     if not isinstance(agent, str) or not isinstance(tools, list):
         return None
     return AgentDefinitions(
@@ -321,6 +330,8 @@ def _sent(value: Json) -> AgentDefinitions | None:
         version if isinstance(version, str) else "",
         system if isinstance(system, str) else None,
         tuple(tools),
+        headless if isinstance(headless, bool) else None,
+        as_str(value.get("folder")),
     )
 
 

@@ -325,12 +325,18 @@ class PairWriter:
 
 @dataclass(frozen=True, slots=True)
 class SentDefinitions:
-    """What an agent sent: the contents of a definitions file (docs/capture.md)."""
+    """What an agent sent: the contents of a definitions file (docs/capture.md).
+
+    headless  whether it ran without its terminal interface; None: it sends the same with it
+    folder    its working directory
+    """
 
     agent: str
     version: str
     system: str
     tools: tuple[Json, ...]
+    headless: bool | None = None
+    folder: str = ""
 
     def __repr__(self) -> str:
         """Returns the agent and the sizes of its prompt and list of tools in one line."""
@@ -348,9 +354,10 @@ class SentDefinitions:
         value: dict[str, Json] = {
             "agent": self.agent,
             "version": self.version,
+            "headless": self.headless,
+            "folder": self.folder,
             "system": self.system,
             "tools": list(self.tools),
         }
-
         text = json.dumps(value, ensure_ascii=False, indent=1)
         return text.encode("utf-8", "surrogatepass") + b"\n"

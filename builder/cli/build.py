@@ -56,6 +56,7 @@ def build(
     settings: list[str] | None = None,
     tools: list[str] | None = None,
     system: list[str] | None = None,
+    definitions: list[str] | None = None,
     format: str | None = None,  # noqa: A002 - the option's name
     mapping: Path | None = None,
     tokenizer: str | None = None,
@@ -89,8 +90,8 @@ def build(
         inputs=inputs or (),
         format=format,
         mapping=str(mapping) if mapping is not None else None,
-        tools=[UserPath(item) for item in tools or ()],
-        system=[UserPath(item) for item in system or ()],
+        tools=[UserPath(item) for item in (*(tools or ()), *(definitions or ()))],
+        system=[UserPath(item) for item in (*(system or ()), *(definitions or ()))],
     )
     if not chosen.inputs:
         return _list_stores(output)

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from builder.conversation import Json
+from builder.jsonio import dumps
 from builder.options import DERIVED, SUPPLIED, options
 from builder.qwen3.calls import ADDED_TOKENS
 from builder.qwen3.templates import SPECIFIED, Style
+from builder.text import map_strings
 
 Definition: TypeAlias = "dict[str, Json]"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDefinitions:
-    """What one version of an agent sends; `system` and `tools` are None if not to be used."""
+    """What one version of an agent sends; `system` and `tools` are None if not to be used.
+
+    `headless`: without its terminal interface; None: it sends the same with it. `folder`: the
+    working directory in whose place that of a session stands.
+    """
 
     agent: str
     version: str
     system: str | None = None
     tools: tuple[Json, ...] | None = None
+    headless: bool | None = None
+    folder: str = ""
+
+    def in_folder(self, folder: str | None) -> AgentDefinitions:
+        """Returns what is sent in another working directory."""
+        if not folder or not self.folder or folder == self.folder:
+            return self
+
+        def moved(text: str) -> str:
+            return text.replace(self.folder, folder)
+
+        system = None if self.system is None else moved(self.system)
+        tools = self.tools
+        if tools is not None and self.folder in dumps(list(tools)):
+            tools = tuple(map_strings(tool, moved) for tool in tools)
+        return replace(self, system=system, tools=tools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -437,6 +437,9 @@ They are what stands before the model, the option that names it ("" where the ag
 provider too, which its log may not name), what stands after it, and the agent's package on npm.
 """
 
+DIFFERING = {"claude-code": "hi"}
+"""Agents that send another prompt in their terminal interface: what then stands after the model."""
+
 _VERSION = re.compile(r"\d[\w.+-]{0,39}", re.ASCII)
 """The version of an agent in a log that may stand in a command that the user runs."""
 
@@ -452,15 +455,32 @@ def definitions_command(
     It names the model of the log if the agent has an option for it, because agents offer other
     tools to other models. With a version, it runs that version, by npx.
     """
-    if agent not in _COMMANDS:
+    words = agent_command(agent, model, version)
+    if words is None:
+        return None
+    return f"builder capture --definitions -o {definitions_file(agent, version)} -- {words}"
+
+
+def agent_command(
+    agent: str,
+    model: str | None = None,
+    version: str | None = None,
+    *,
+    interactive: bool = False,
+) -> str | None:
+    """Returns the command that lets an agent send one request, or None if none is known.
+
+    `version`: that one, by npx. `interactive`: in its terminal interface, where that sends another
+    prompt; None for other agents.
+    """
+    if agent not in _COMMANDS or (interactive and agent not in DIFFERING):
         return None
     begin, option, end, package = _COMMANDS[agent]
     if version and _VERSION.fullmatch(version):
         begin = f"npx -y {package}@{version} {begin.partition(' ')[2]}".rstrip()
     named = bool(option and model and _MODEL.fullmatch(model))
     chosen = f" {option} {shlex.quote(model or '')}" if named else ""
-    file = definitions_file(agent, version)
-    return f"builder capture --definitions -o {file} -- {begin}{chosen} {end}"
+    return f"{begin}{chosen} {DIFFERING[agent] if interactive else end}"
 
 
 def definitions_file(agent: str, version: str | None = None) -> str:
@@ -469,15 +489,16 @@ def definitions_file(agent: str, version: str | None = None) -> str:
     return f"{agent}-{version if is_named else 'definitions'}.json"
 
 
-def for_log(options: NormalizeOptions, agent: str, version: str | None) -> NormalizeOptions:
+def for_log(options: NormalizeOptions, agent: str, conversation: Conversation) -> NormalizeOptions:
     """Returns the options for a log of an agent, with the definitions of the nearest version.
 
-    That is the log's own, else the last before it, else the first after it. Definitions of other
-    agents are not used.
+    That is the log's own, else the last before it, else the first after it, as the program sends
+    them with or without its terminal interface. Definitions of other agents are not used.
     """
+    version = conversation.version
     own = [item for item in options.captured if item.agent == agent]
-    tools = _nearest([item for item in own if item.tools is not None], version)
-    system = _nearest([item for item in own if item.system is not None], version)
+    tools = _nearest([item for item in own if item.tools is not None], conversation)
+    system = _nearest([item for item in own if item.system is not None], conversation)
     if tools is not None:
         options = replace(options, supplied_tools=tools.tools, supplied_source="captured")
     if system is not None:
@@ -487,15 +508,22 @@ def for_log(options: NormalizeOptions, agent: str, version: str | None) -> Norma
     return replace(options, of_other_version=others) if others else options
 
 
-def _nearest(captured: Sequence[AgentDefinitions], version: str | None) -> AgentDefinitions | None:
+def _nearest(
+    captured: Sequence[AgentDefinitions], conversation: Conversation
+) -> AgentDefinitions | None:
     if not captured:
         return None
-    ranked = sorted(captured, key=lambda item: (_numbers(item.version), item.version))
-    if version is None:
-        return ranked[-1]
+    version, headless = conversation.version, bool(conversation.headless)
+    ranked = sorted(
+        captured,
+        key=lambda item: (_numbers(item.version), item.version, item.headless in (None, headless)),
+    )
+    first = [item for item in ranked if item.version == ranked[0].version]
     same = [item for item in ranked if item.version == version]
-    before = [item for item in ranked if _numbers(item.version) <= _numbers(version)]
-    return (same or before or ranked[:1])[-1]
+    before = [
+        item for item in ranked if version is None or _numbers(item.version) <= _numbers(version)
+    ]
+    return (same or before or first)[-1].in_folder(conversation.folder)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

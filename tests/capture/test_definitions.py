@@ -3,7 +3,9 @@
 import asyncio
 import html
 import json
+import os
 import sys
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
@@ -16,6 +18,7 @@ from builder.capture.agents import adapt, agent_in
 from builder.capture.job import serve
 from builder.capture.pairs import agent_of
 from builder.capture.scripted import MODEL, TEXT, handler
+from builder.conversation import Conversation
 from builder.normalize.draft import Draft
 from builder.normalize.options import AgentDefinitions, NormalizeOptions
 from builder.normalize.tools import definitions_command, for_log, tools
@@ -130,12 +133,13 @@ def test_the_file_keeps_what_the_agent_sends(tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert "claude-code 2.1.200, 1 tool and 9 characters" in ran.stdout
     assert json.loads(out.read_text()) == {
-        "agent": "claude-code", "version": "2.1.200", "system": "Be brief.", "tools": main["tools"],
+        "agent": "claude-code", "version": "2.1.200", "headless": True, "folder": str(Path.cwd()),
+        "system": "Be brief.", "tools": main["tools"],
     }  # fmt: skip
 
 
 def test_a_command_that_sends_nothing_is_a_mistake(tmp_path):
-    ran = run("capture", "--definitions", "-o", tmp_path / "x", "--", sys.executable, "-c", "")
+    ran = run("capture", "--definitions", "-o", tmp_path / "x", "--", sys.executable, "-c", "pass")
     assert ran.returncode == 2
     assert "sent no request" in ran.stderr
 
@@ -201,11 +205,30 @@ def test_the_nearest_version_is_supplied(version, chosen):
         for name in ("2.9.3", "2.1.0")
     ]
     options = NormalizeOptions(captured=(*known, AgentDefinitions("codex", "2.10.1", "no", ())))
-    found = for_log(options, "claude-code", version)
+    log = Conversation(id="a", record="line 1", messages=(), version=version)
+    found = for_log(options, "claude-code", log)
     assert found.supplied_system == f"prompt {chosen}"
     assert found.supplied_tools == ({"name": chosen},)
     assert found.supplied_source == "captured"
-    assert for_log(options, "pi", version) == options
+    assert for_log(options, "pi", log) == options
+
+
+@pytest.mark.parametrize(
+    ("headless", "prompt"), [(True, "SDK in /srv"), (False, "CLI in /srv"), (None, "CLI in /srv")]
+)
+def test_a_session_gets_the_prompt_of_its_mode_with_its_folder(headless, prompt):
+    known = [
+        AgentDefinitions(
+            "claude-code", "2", f"{name} in /tmp/x", ({"name": "/tmp/x"},), mode, "/tmp/x"
+        )
+        for name, mode in (("CLI", False), ("SDK", True))
+    ]
+    log = Conversation(
+        id="a", record="line 1", messages=(), version="2", headless=headless, folder="/srv"
+    )
+    found = for_log(NormalizeOptions(captured=tuple(known)), "claude-code", log)
+    assert found.supplied_system == prompt
+    assert found.supplied_tools == ({"name": "/srv"},)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +239,9 @@ def test_another_version_counts_where_its_definitions_are_used(listed, captured_
     """A system prompt that the user gave is of no version."""
     other = AgentDefinitions("claude-code", "2", captured_system, ({"name": "ls"},))
     options = NormalizeOptions(captured=(other,), supplied_system="Mine.")
-    options = for_log(options, "claude-code", "1")
+    options = for_log(
+        options, "claude-code", Conversation(id="a", record="line 1", messages=(), version="1")
+    )
     draft = system(Draft((), system=(), tools=listed), options)
     assert tools(draft, options).changes.get("other_version", 0) == count
 
@@ -326,6 +351,68 @@ def test_nothing_is_captured_for_a_log_with_its_tools(tmp_path):
     report = (tmp_path / "out" / "report.html").read_text()
     for text in (built.stdout, shown.stdout, report):
         assert "--definitions" not in text
+
+
+FAKE = """#!{python}
+import json, os, sys, urllib.request
+version = os.environ["FAKE_VERSION"]
+if sys.argv[1] == "--version":
+    print(version + " (Claude Code)")
+    sys.exit()
+if os.path.basename(sys.argv[0]) == "npx":
+    version = sys.argv[2].rpartition("@")[2]
+    if version == "9.0.3":
+        sys.exit("npm error 404 no such version")
+name = "SDK" if "-p" in sys.argv else "CLI" if sys.stdin.isatty() else "none"
+body = {{"model": "m", "max_tokens": 9, "system": f"{{name}} {{version}} in {{os.getcwd()}}",
+        "tools": [{{"name": "ls", "input_schema": {{"type": "object"}}}}],
+        "messages": [{{"role": "user", "content": "hi"}}]}}
+urllib.request.urlopen(urllib.request.Request(
+    os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", json.dumps(body).encode(),
+    {{"User-Agent": f"claude-cli/{{version}} (external, cli)"}}))
+"""
+
+
+def test_the_versions_that_wrote_logs_are_captured_and_each_session_gets_its_own(
+    tmp_path, monkeypatch
+):
+    for name in ("claude", "npx"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(FAKE.format(python=sys.executable))
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    monkeypatch.setenv("FAKE_VERSION", "9.0.1")
+    sessions = [("9.0.1", "cli"), ("9.0.2", None), ("9.0.2", "sdk-cli"), ("9.0.3", "cli")]
+    for number, (version, entry) in enumerate(sessions):
+        common = {"sessionId": f"s{number}", "version": version, "cwd": "/srv/shop"}
+        common |= {"entrypoint": entry} if entry else {}
+        answer = {"role": "assistant", "id": "m", "content": "Hello.", "stop_reason": "end_turn"}
+        lines = [
+            {"type": "user", "uuid": "1", "message": {"role": "user", "content": f"Hi {number}?"}},
+            {"type": "assistant", "uuid": "2", "parentUuid": "1", "message": answer},
+        ]
+        log = tmp_path / "logs" / f"s{number}.jsonl"
+        log.parent.mkdir(exist_ok=True)
+        log.write_text("".join(json.dumps(line | common) + "\n" for line in lines))
+    out = tmp_path / "definitions"
+    ran = run("capture", "--definitions", "--logs", tmp_path / "logs", "-o", out)
+    assert ran.returncode == 0, ran.stderr
+    assert "3 versions in 4 sessions; capturing the 3 that wrote 100% of the turns" in ran.stdout
+    assert "not had: npx: npm error 404 no such version" in ran.stdout
+    assert "2 versions, 75% of the turns" in ran.stdout
+    names = ["claude-code-9.0.1.json", "claude-code-9.0.2-p.json", "claude-code-9.0.2.json"]
+    assert sorted(path.name for path in out.iterdir()) == names
+    ran = run("build", tmp_path / "logs", "--definitions", out, "-o", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    prompts = sorted(row["messages"][0]["content"] for row in rows(tmp_path / "out" / "data"))
+    kinds = [prompt.partition(" in ")[0] for prompt in prompts]
+    assert kinds == ["CLI 9.0.1", "CLI 9.0.2", "CLI 9.0.2", "SDK 9.0.2"]
+    assert all(" in /srv/shop" in prompt for prompt in prompts)
+    (out / names[0]).write_text("{}")
+    ran = run("capture", "--definitions", "--logs", tmp_path / "logs", "-o", out)
+    assert "exists, and no capture made it" in ran.stdout
+    assert (out / names[0]).read_text() == "{}"
 
 
 def test_a_file_that_no_capture_made_is_kept(tmp_path, capsys):

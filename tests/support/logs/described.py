@@ -21,7 +21,7 @@ def describe(event: Event) -> dict[str, Json]:
             )
             for message in event.messages
         )
-        event = replace(event, messages=tuple(messages), doubles=False)  # the reader's
+        event = replace(event, messages=tuple(messages), doubles=False, folder=None)
     return cast("dict[str, Json]", _describe(event))
 
 

@@ -675,6 +675,8 @@ class _Log:
             model=next((model for model in reversed(models) if model), None),
             records=records,
             version=name_or_none(last.value.get("version")),
+            folder=name_or_none(last.value.get("cwd")),
+            headless=entry != "cli" if (entry := last.value.get("entrypoint")) else None,
             problems=problems,
             changes=dict(sorted((+(info.changes + stretch.changes)).items())),
             context=stretch.context,
