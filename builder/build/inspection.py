@@ -15,6 +15,7 @@ from builder.brief import brief
 from builder.build.plan import normalize_options
 from builder.build.prove import prepare, prove
 from builder.build.shared import ToolSharing
+from builder.capture.commands import definitions_command
 from builder.config.load import load_mapping
 from builder.config.sections import Config
 from builder.conversation import Conversation, Ignored, Json, Used
@@ -22,7 +23,6 @@ from builder.ledger import call_keys
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
-from builder.normalize.tools import definitions_command
 from builder.problem import OptionError, Problem, UsageError, nearest
 from builder.qwen3.render import counts
 from builder.qwen3.tokenizer import target_for

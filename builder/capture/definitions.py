@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from builder.capture.agents import adapt, agent_in, routes, through
+from builder.capture.commands import DIFFERING
 from builder.capture.job import run_child, run_to_end, serve
 from builder.capture.pairs import SentDefinitions, agent_of
 from builder.capture.scripted import handler
 from builder.conversation import Json, Text
-from builder.normalize.tools import DIFFERING
 from builder.problem import UsageError
 from builder.readers.api.captures import APIS
 from builder.readers.toolkit.comparison import without_billing

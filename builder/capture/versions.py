@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from builder.capture.commands import DIFFERING, agent_command
 from builder.capture.definitions import capture_definitions, version_of
 from builder.capture.pairs import SentDefinitions
 from builder.conversation import Conversation
-from builder.normalize.tools import DIFFERING, agent_command
 from builder.problem import Problem, UsageError
 from builder.readers import read_events, readers, recognise
 from builder.readers.discovery import find_sources

@@ -14,11 +14,11 @@ from itertools import groupby
 from builder.audit.counts import SUPPLIABLE, Counts
 from builder.audit.notes import EVALUATION_RUN, UNMAPPED
 from builder.audit.result import Audit
+from builder.capture.commands import definitions_command, definitions_file
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
 from builder.finding import AuditFinding, GateAction
 from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import recovery
-from builder.normalize.tools import definitions_command, definitions_file
 from builder.normalize.turns import LOST
 from builder.output.manifest import Manifest
 from builder.qwen3.render import MODES

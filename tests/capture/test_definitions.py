@@ -15,13 +15,14 @@ from support.runs.commands import run
 import builder
 from builder import cli
 from builder.capture.agents import adapt, agent_in
+from builder.capture.commands import definitions_command
 from builder.capture.job import serve
 from builder.capture.pairs import agent_of
 from builder.capture.scripted import MODEL, TEXT, handler
 from builder.conversation import Conversation
 from builder.normalize.draft import Draft
 from builder.normalize.options import AgentDefinitions, NormalizeOptions
-from builder.normalize.tools import definitions_command, for_log, tools
+from builder.normalize.tools import for_log, tools
 from builder.normalize.turns import system
 from builder.readers import read_events, readers
 from builder.sources.source import Source
