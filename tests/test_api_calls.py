@@ -171,23 +171,6 @@ def test_a_file_that_is_no_log_does_not_end_the_reading_of_a_folder(tmp_path):
         builder.read([endless])
 
 
-def test_decisions_about_rows_in_memory_are_kept(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with builder.view_dataset([ROW]) as view:
-        path = view.viewer.review.path
-    assert path.parent == tmp_path.resolve()
-
-
-def test_a_report_makes_its_folder(tmp_path):
-    assert builder.report_dataset([ROW], tmp_path / "new" / "report.html").is_file()
-
-
-def test_options_are_of_their_types_when_they_are_made():
-    assert builder.AuditOptions(contamination="a.jsonl").sets == ("a.jsonl",)
-    assert builder.AuditOptions(contamination=[ROOT / "a", "b"]).sets == (str(ROOT / "a"), "b")
-    assert builder.PushOptions(allow=["secrets"]).allow == ("secrets",)
-
-
 def test_a_mistake_names_the_argument_and_on_the_command_line_the_option(tmp_path, capsys):
     builder.build_dataset([ROW], tmp_path / "built")
     builder.export_dataset(tmp_path / "built", "openai", tmp_path / "exported")
@@ -203,12 +186,6 @@ def test_a_mistake_names_the_argument_and_on_the_command_line_the_option(tmp_pat
     arguments += ["--set", "normalize.system=replace"]
     assert cli.main([str(one) for one in arguments]) == 2
     assert capsys.readouterr().err.endswith("or --system FILE\n")
-
-
-def test_a_mistyped_key_is_not_missing_too():
-    with pytest.raises(builder.UsageError) as caught:
-        builder.inspect_log([ROW], mapping={"mesage": {}})
-    assert str(caught.value) == "mapping: mesage: unknown key, did you mean 'message'?"
 
 
 def test_a_mapping_is_a_file_a_dict_or_the_proposal(tmp_path):
@@ -273,19 +250,6 @@ def test_a_dialogue_is_flattened_for_its_tokenizer():
         builder.flatten(builder.normalise(conversation))
     with pytest.raises(builder.UsageError, match=r"tokenizer ../no.: no such folder"):
         builder.flatten(normalised, tokenizer="./no")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["export", DATA, "--to", "opena", "-o", "o"], "--to 'opena': no such variant"),
-        (["inspect", DATA / "claude-code" / "parallel.jsonl", "--index", "9"], "--index 9: there "),
-        (["verify", DATA, "--masks", "trl2"], "--masks 'trl2': no such trainer"),
-    ],
-)
-def test_the_command_line_names_its_options(arguments, message, capsys):
-    assert cli.main([str(one) for one in arguments]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_a_list_that_was_passed_in_parts_is_named(tmp_path):

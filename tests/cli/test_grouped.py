@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from support.places import DATA
 
 from builder import cli
 
@@ -42,12 +41,3 @@ def test_each_bad_row_is_printed_on_request(dataset, capsys, option):
 
 
 UNREAD = '{"type": null}\n{"type": "user", "uuid": "u-9", "message": "error"}\n'
-
-
-def test_records_without_a_type_are_named_in_plain_words(tmp_path, capsys):
-    log = tmp_path / "log.jsonl"
-    log.write_text((DATA / "claude-code" / "parallel.jsonl").read_text() + UNREAD)
-    assert cli.main(["build", str(log), "-o", str(tmp_path / "out"), "--workers", "1", "-v"]) == 0
-    shown = capsys.readouterr().out
-    assert "records of unknown types, ignored: no type at all 1\n" in shown
-    assert "records without a message that can be read, ignored: user 1\n" in shown

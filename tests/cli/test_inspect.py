@@ -86,28 +86,6 @@ def test_a_folder_that_is_too_large_says_that_tools_are_of_one_file(
     assert "tokens, with tools as inferred from this file alone;" in capsys.readouterr().out
 
 
-def test_a_folder_is_inspected_by_its_first_file_with_a_conversation(tmp_path, inspect, capsys):
-    (tmp_path / "a.jsonl").write_text('{"type": "summary", "summary": "s", "leafUuid": "u"}\n')
-    log = rows(tmp_path / "b.jsonl", "x")
-    found = inspect(tmp_path)
-    assert found["source"] == "b.jsonl"
-    assert found["records"] == inspect(log)["records"] == 1
-    assert found["files"]["formats"] == {"claude-code": 1, "openai-chat": 1}
-    assert cli.main(["inspect", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert "no model named" in shown
-    assert "None" not in shown
-
-
-def test_an_audit_counts_rows_also_without_a_sample(tmp_path, capsys):
-    path = tmp_path / "rows.jsonl"
-    good = {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}
-    bad = {"conversations": [{"from": "human", "value": "a"}]}
-    path.write_text("".join(json.dumps(row) + "\n" for row in (good, bad, bad)))
-    cli.main(["audit", str(path)])
-    assert "3 of 3 rows were read as" in capsys.readouterr().out
-
-
 def test_the_help_shows_whole_sentences(capsys):
     for arguments, code in (([], 2), (["-h"], 0)):
         assert cli.main(arguments) == code
@@ -119,14 +97,6 @@ def test_the_help_shows_whole_sentences(capsys):
             "Turn raw agent logs into fine-tuning data for Qwen models, verified byte for byte."
             in shown
         )
-
-
-def test_a_folder_shows_the_first_conversation_that_is_usable(tmp_path, inspect):
-    (tmp_path / "a.jsonl").write_text(json.dumps(UNUSABLE) + "\n")
-    rows(tmp_path / "b.jsonl", "good")
-    found = inspect(tmp_path)
-    assert found["source"] == "b.jsonl"
-    assert found["conversation"]["rejected"] is None
 
 
 def test_the_number_of_a_conversation_of_a_folder_counts_all_files(tmp_path, inspect, capsys):
@@ -176,22 +146,6 @@ def test_the_first_usable_conversation_is_shown_and_which_were_not(tmp_path, ins
     assert found["conversation"]["text"] == inspect(log, "--index", "2")["conversation"]["text"]
 
 
-def test_a_log_without_a_usable_conversation_shows_why(tmp_path, capsys):
-    log = tmp_path / "log.jsonl"
-    log.write_text(f"{json.dumps(UNUSABLE)}\n" * 3)
-    assert cli.main(["inspect", str(log)]) == 0
-    shown = capsys.readouterr().out
-    assert "none of them can be used: control_tokens 3" in shown
-    assert "rejected: control_tokens" in shown
-
-
-def test_a_file_that_is_one_conversation_is_not_named_file(tmp_path, capsys):
-    log = tmp_path / "log.json"
-    log.write_text(json.dumps({"messages": [QUESTION, ANSWER]}))
-    assert cli.main(["inspect", str(log)]) == 0
-    assert "conversation 0: no model named\n" in capsys.readouterr().out
-
-
 def test_long_texts_are_folded_unless_they_are_asked_for(tmp_path, capsys):
     turns = []
     for number in range(40):
@@ -213,16 +167,6 @@ def test_long_texts_are_folded_unless_they_are_asked_for(tmp_path, capsys):
     assert "more lines" not in whole
     assert all(f"row {number}.{row}" in whole for number in range(40) for row in range(50))
     assert whole.count("⟦") == 40
-
-
-def test_faults_of_a_log_are_grouped(tmp_path, capsys):
-    log = rows(tmp_path / "log.jsonl", *"abc")
-    log.write_text(log.read_text() + "{broken\n" * 30)
-    assert cli.main(["inspect", str(log)]) == 0
-    shown = capsys.readouterr().out
-    assert "33 records, 3 conversations" in shown
-    assert "bad_json: 1 record (the line" in shown
-    assert shown.count("line 4") == 1
 
 
 def test_a_folder_names_what_no_reader_recognises_and_proposes_a_mapping_for_it(
@@ -262,13 +206,3 @@ def test_what_a_mapping_cannot_describe_is_named(tmp_path, capsys, name, data, l
         path.write_bytes(data)
     assert cli.main(["inspect", str(path), "--suggest-mapping"]) == 2
     assert line in capsys.readouterr().err
-
-
-def test_the_model_of_the_messages_is_shown(tmp_path, capsys):
-    rows = [{"s": 1, "who": who, "text": "Hi", "llm": "acme-1"} for who in ("user", "assistant")]
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    mapping = "conversation: {id: s}\nmessage: {role: who, text: text, model: llm}\n"
-    (tmp_path / "m.yaml").write_text(mapping)
-    args = ["inspect", str(tmp_path / "log.jsonl"), "--mapping", str(tmp_path / "m.yaml")]
-    assert cli.main(args) == 0
-    assert "model acme-1" in capsys.readouterr().out

@@ -1,9 +1,7 @@
 """Mistakes and faulty files: each is reported in one line, and none ends in a traceback."""
 
-import gzip
 import json
 import os
-import pwd
 
 import pyarrow
 import pyarrow.parquet
@@ -11,7 +9,6 @@ import pytest
 
 from builder import cli
 from builder.config import load_config
-from builder.output.folder import RemoteOutput
 from builder.problem import UsageError
 from builder.readers.discovery import find_sources
 from builder.sources.store import is_hub_name
@@ -57,23 +54,6 @@ def test_a_pipe_in_a_folder_is_a_finding_and_does_not_block(run, tmp_path):
     code, _, err = run("audit", tmp_path)
     assert code == 2
     assert "'b.jsonl' is neither a file nor a folder" in err
-
-
-def test_a_pipe_among_the_files_is_not_given_to_the_loader(run, tmp_path):
-    (tmp_path / "a.jsonl").write_text(LINE)
-    pipe(tmp_path / "b.jsonl")
-    code, out, _ = run("verify", tmp_path, "--as-loaded", "--json")
-    assert code == 1
-    assert json.loads(out)["findings"] == {"as-loaded": 1, "format": 1}
-
-
-def test_a_folder_named_like_a_data_file_is_read_as_a_folder(run, tmp_path):
-    (tmp_path / "x.jsonl").mkdir()
-    (tmp_path / "x.jsonl" / "y.jsonl").write_text(LINE)
-    code, out, _ = run("verify", tmp_path, "--json")
-    assert (code, json.loads(out)["samples"]) == (0, 1)
-    code, out, _ = run("audit", tmp_path, "--json")
-    assert (code, json.loads(out)["samples"]) == (0, 1)
 
 
 def no_text(name):
@@ -254,19 +234,6 @@ def test_invalid_configurations_are_one_line(tmp_path, text, content):
     assert str(raised.value).startswith(f"{path}: {content}")
 
 
-def test_the_largest_limit_on_records_allocates_no_memory(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("builder.readers.discovery.MAX_RECORD_BYTES", 2147483647 << 20)
-    (tmp_path / "x.json").write_text(json.dumps([ROW], indent=1))
-    (tmp_path / "y.jsonl.gz").write_bytes(gzip.compress(LINE.replace('"a"', '"c"').encode()))
-    (tmp_path / "z.json").write_text('{"eval": {}, "status": "success", "samples": [NaN]}')
-    for name in ("x.json", "y.jsonl.gz"):
-        code, _, err = run("build", tmp_path / name, "-o", tmp_path / f"{name}.out")
-        assert (code, err) == (0, "")
-    code, _, err = run("build", tmp_path / "z.json", "-o", tmp_path / "z.out")
-    assert code == 1
-    assert "bug" not in err
-
-
 # inputs and outputs
 
 
@@ -278,19 +245,6 @@ def test_a_broken_link_is_named(run, tmp_path):
     code, _, err = run("build", tmp_path / "x.jsonl", "-o", tmp_path / "link")
     assert code == 2
     assert err == f"builder: output '{tmp_path}/link': is a broken link\n"
-
-
-def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch, tmp_path):
-    def no_entry(_):
-        raise KeyError
-
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(pwd, "getpwuid", no_entry)
-    with pytest.raises(UsageError, match="no home folder for a cache: set XDG_CACHE_HOME"):
-        _ = RemoteOutput("memory://out").local_folder
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert RemoteOutput("memory://out").local_folder.is_relative_to(tmp_path)
 
 
 @pytest.mark.quick(1)
@@ -346,33 +300,6 @@ def test_other_inputs_do_not_replace_a_dataset_without_fresh(run, made, tmp_path
     # More of the same inputs are accepted.
     assert run("build", *more, "-o", made, "--quiet") == (0, "", "")
     assert run("build", tmp_path / "z.jsonl", "-o", made, "--quiet", "--fresh") == (0, "", "")
-
-
-def test_inspect_explains_why_nothing_can_be_read(run, tmp_path):
-    (tmp_path / "empty.jsonl").touch()
-    (tmp_path / "deep.jsonl").write_text("[" * 9999 + "]" * 9999)
-    (tmp_path / "x.jsonl").write_text(LINE)
-    (tmp_path / "x.gz").write_bytes(gzip.compress(LINE.encode())[:12])
-    for name, more, content in (
-        ("empty.jsonl", (), "empty.jsonl: is empty"),
-        ("x.gz", (), "x.gz: truncated: the compressed stream ends before its end marker"),
-        ("deep.jsonl", (), "deep.jsonl: too_deep: nesting is too deep to read"),
-        ("x.jsonl", ("--format", "openai-chta"), "no such reader, did you mean 'openai-chat'?"),
-    ):
-        code, _, err = run("inspect", tmp_path / name, *more)
-        assert code == 2
-        assert err.count("\n") == 1
-        assert content in err
-
-
-def test_explaining_reports_unreadable_files_and_shows_names_as_text(run, tmp_path):
-    pipe(tmp_path / "x.jsonl")
-    (tmp_path / "\x1b[2Jname.jsonl").write_text(LINE)
-    code, out, err = run("formats", "--explain", tmp_path)
-    assert code == 0
-    assert err == "builder: x.jsonl: not_a_file: neither a file nor a folder\n"
-    assert "name.jsonl: openai-chat" in out
-    assert "\x1b" not in out
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from builder.api import Progress
 from builder.cli.app import COMMANDS, others
 from builder.cli.help import examples_of
 from builder.cli.run import commands
-from builder.cli.terminal import BuildProgress, RecentRate, aligned, remaining
+from builder.cli.terminal import BuildProgress, RecentRate, remaining
 from builder.select.conditions import FIELDS, TOOLS
-from builder.text import counted
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 
@@ -239,18 +238,6 @@ def test_json_prints_an_object_on_mistakes_too(here, capsys, command):
     assert f"builder: {found['error']}\n" == printed.err
 
 
-def test_one_code_of_an_audit_can_be_a_gate(here, capsys):
-    assert cli.main(["audit", "x.jsonl", "--fail-on", "secrets.secret,duplicates", "-q"]) == 0
-
-
-def test_a_folder_is_inspected_by_its_first_known_file(here, capsys):
-    assert cli.main(["inspect", ".", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["source"] == "log.jsonl"
-    assert found["files"]["formats"] == {"claude-code": 1, "openai-chat": 1}
-    assert found["files"]["unknown"] > 3
-
-
 def test_the_version_is_printed(capsys):
     assert cli.main(["--version"]) == 0
     assert re.match(r"toolcall-builder \S+\n", capsys.readouterr().out)
@@ -262,22 +249,6 @@ def test_another_distribution_with_the_module_is_named(monkeypatch):
     found = {"builder": ["toolcall-builder", "builder"]}
     monkeypatch.setattr(metadata, "packages_distributions", lambda: found)
     assert others() == ["builder"]
-
-
-def test_counts_and_columns_are_english():
-    assert counted(1, "conversation") == "1 conversation"
-    assert counted(12000, "sample") == "12,000 samples"
-    assert counted(0, "loss") == "0 losses"
-    assert aligned([("a", "1"), ("bcd", "100")]) == ["a      1", "bcd  100"]
-
-
-def test_the_time_left_is_printed_only_if_known():
-    assert remaining(0, 100, 1.0) == ""
-    assert remaining(9, 100, 1.0) == ""
-    assert remaining(50, 100, 5 / 3) == "30 s"
-    assert remaining(10, 100, 1 / 6) == "9 min"
-    assert remaining(100, 100, 1.0) == ""
-    assert remaining(50, 100, 0.0) == ""
 
 
 def test_the_rate_is_that_of_the_recent_past():
@@ -306,14 +277,6 @@ def test_each_phase_of_a_build_has_a_bar_of_its_own(monkeypatch):
         "1/4] reading and verifying",
         "3/4] auditing, loading again",
     ]
-
-
-def test_rejects_are_mentioned_only_if_there_are_any(here, capsys):
-    assert cli.main(["build", "x.jsonl", "-o", "fine"]) == 0
-    assert "rejects.jsonl" not in capsys.readouterr().out
-    (here / "y.jsonl").write_text(json.dumps(ROW) + "\n{broken\n")
-    assert cli.main(["build", "y.jsonl", "-o", "some"]) == 0
-    assert "some/rejects.jsonl" in capsys.readouterr().out
 
 
 WITHOUT_OVERRIDE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
