@@ -45,7 +45,7 @@ from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
-from builder.select.splits import session_digest
+from builder.select.choice import session_digest
 from builder.select.table import ConversationEntry, SampleEntry
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem

@@ -31,9 +31,8 @@ from builder.qwen3.flat import to_dialogue, written_style
 from builder.qwen3.templates import SPECIFIED, Style
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 from builder.sample import Sample
-from builder.select.choice import NEAR_DUPLICATE, Choice, ChoiceOptions, choose
+from builder.select.choice import NEAR_DUPLICATE, SPLITS, Choice, ChoiceOptions, choose
 from builder.select.conditions import TOOLS, SelectOptions
-from builder.select.splits import SPLITS
 from builder.select.table import ConversationEntry, ConversationRow, SampleEntry, SampleRow, Table
 
 # -- finds the samples of a build that nearly equal one of another session -------------------------

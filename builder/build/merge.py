@@ -31,7 +31,7 @@ from builder.qwen3.flat import to_dialogue, written_style
 from builder.qwen3.reference import is_here, not_here
 from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Sample
-from builder.select.splits import session_digest
+from builder.select.choice import session_digest
 from builder.select.table import ConversationEntry, SampleEntry
 
 _DECIDED = ("normalize", "verify", "limits")

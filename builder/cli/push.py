@@ -14,7 +14,7 @@ from builder.conversation import Json
 from builder.credentials import hide
 from builder.parallel.host import interrupt_on_sigterm
 from builder.problem import nearest
-from builder.push.files import PushFile
+from builder.push.gates import PushFile
 from builder.push.hub import Retries
 from builder.push.job import NO_LOGIN, PushOptions, PushReport
 from builder.push.upload import Changes

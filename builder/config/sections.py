@@ -19,8 +19,8 @@ from builder.qwen3.models import model_named, target_of
 from builder.qwen3.reference import EMBEDDED, Reference, with_template
 from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.options import ScrubOptions
+from builder.select.choice import SplitOptions
 from builder.select.conditions import TOKENS, Condition, SelectOptions
-from builder.select.splits import SplitOptions
 from builder.sources.store import is_url
 from builder.verify.options import VerifyOptions
 

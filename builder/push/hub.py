@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from builder.credentials import hide, reason
 from builder.problem import BuilderError, OptionError, UsageError
-from builder.push.files import PushFile
+from builder.push.gates import PushFile
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

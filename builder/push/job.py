@@ -15,12 +15,14 @@ from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
 from builder.problem import OptionError, UsageError, nearest
 from builder.push import hub
-from builder.push.files import PushFile, as_published, listed_files
 from builder.push.gates import (
     BLOCKING,
     NOT_AUDITED,
     UNKNOWN_LICENSE,
     GateRefusal,
+    PushFile,
+    as_published,
+    listed_files,
     overrule,
     refusals,
 )

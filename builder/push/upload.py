@@ -16,7 +16,7 @@ from builder.dataset.rows import json_objects, plain_row
 from builder.output.manifest import MANIFEST
 from builder.parallel.host import quiet_datasets
 from builder.push import hub
-from builder.push.files import CARD, PushFile
+from builder.push.gates import CARD, PushFile
 from builder.push.hub import (
     MAIN,
     HubRepository,

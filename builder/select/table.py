@@ -48,7 +48,7 @@ class ConversationEntry:
     prefixes     digests of the messages up to each assistant turn, joined; the last is of all
                  messages
     calls        (call key, drop code or None) of each call (`builder.ledger.call_keys`)
-    session      a digest that the conversations of one session share (`builder.select.splits`)
+    session      a digest that the conversations of one session share (`builder.select.choice`)
     format       the name of its format, if it differs from that of its source's result
     alternative  the abandoned answer that it may contribute; None: it was not abandoned
     left_out     (code, number) of corrections that are not certain preference pairs

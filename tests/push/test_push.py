@@ -15,7 +15,7 @@ from support.places import ROOT
 
 from builder import cli
 from builder.output.manifest import Manifest
-from builder.push.files import as_published, listed_files
+from builder.push.gates import as_published, listed_files
 
 pytestmark = pytest.mark.slow
 

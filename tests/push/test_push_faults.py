@@ -16,7 +16,7 @@ from support.places import ROOT
 from builder.credentials import hide
 from builder.output.manifest import Manifest
 from builder.push import upload
-from builder.push.files import as_published, listed_files
+from builder.push.gates import as_published, listed_files
 from builder.push.hub import ATTEMPTS, WAITS, Place, Retries, repository_at, with_retries
 
 

@@ -8,7 +8,7 @@ from support.hub.built import build, edit_manifest, finding
 from builder import cli
 from builder.output.manifest import Manifest
 from builder.push import gates, job
-from builder.push.files import listed_files
+from builder.push.gates import listed_files
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from itertools import zip_longest
 
 import pytest
 
-from builder.select.choice import ChoiceOptions, choose, exact_duplicates
-from builder.select.splits import SplitOptions
+from builder.select.choice import ChoiceOptions, SplitOptions, choose, exact_duplicates
 from builder.select.table import (
     DIGEST_BYTES,
     ConversationEntry,

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from builder import cli
-from builder.select.splits import is_taken
+from builder.select.choice import is_taken
 
 
 def logs(folder, names):

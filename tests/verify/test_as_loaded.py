@@ -237,7 +237,7 @@ def test_what_a_loader_would_change_is_rejected_and_counted(tmp_path):
 
 
 def test_sessions_stay_together_in_a_split(tmp_path):
-    from builder.select.splits import SplitOptions, assign
+    from builder.select.choice import SplitOptions, assign
 
     groups = [(bytes([n % 10]), bytes([100 + n])) for n in range(40)]
     groups += [(b"x", groups[0][1]), (b"x", b"other")]
