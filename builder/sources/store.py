@@ -153,6 +153,8 @@ def faults(url: str, done: str = "read") -> Iterator[None]:
     except UsageError:
         raise
     except FileNotFoundError:
+        if done == "written":
+            raise UsageError(f"output {url!r}: no such bucket or folder") from None
         raise Gone(f"{url!r} is no longer there") from None
     except Exception as error:
         raise StoreFailed(f"{url!r} cannot be {done}: {_reason(error)}") from None

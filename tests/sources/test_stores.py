@@ -52,6 +52,17 @@ def test_commands_read_and_write_stores(store, tmp_path, monkeypatch, capsys):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("memory")]
 
 
+def test_a_place_that_does_not_exist_is_one_line(store, monkeypatch, capsys):
+    def fails(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(type(store), "put_file", fails)
+    capsys.readouterr()
+    assert cli.main(["export", "memory://sets/one", "--to", "trl", "-o", "memory://no/where"]) == 2
+    error = capsys.readouterr().err
+    assert error == "builder: output 'memory://no/where': no such bucket or folder\n"
+
+
 def test_a_merge_into_a_store_replaces_its_earlier_one(store, tmp_path):
     one, two = "memory://sets/one", "memory://sets/two"
     merge_datasets([one, two], "memory://out/both")
