@@ -14,7 +14,7 @@ from builder.audit.result import Audit
 from builder.codes import SELECTED
 from builder.config import Config
 from builder.conversation import Json
-from builder.dataset.rejects import read_rejects
+from builder.dataset.rejects import Reject, read_rejects
 from builder.dataset.review import Review
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
@@ -169,7 +169,7 @@ class BuildResult:
 # -- says why a build has no samples ---------------------------------------------------------------
 
 MAX_REJECTS = 20
-"""Maximum number of rejects that are named."""
+"""Maximum number of files and codes of rejects that are named."""
 
 
 def why_nothing(built: BuildResult, config: Config, folder: Path) -> list[str]:
@@ -200,10 +200,19 @@ def review_applied(built: BuildResult) -> str:
 
 
 def _rejects(folder: Path) -> Iterator[str]:
-    rejects = (item for item in read_rejects(folder) if not item.code.startswith(SELECTED))
-    for item in islice(rejects, MAX_REJECTS):
+    """Yields the first reject of each code in each file, and how many are like it."""
+    first: dict[tuple[str, str], Reject] = {}
+    counts = Counter[tuple[str, str]]()
+    for item in read_rejects(folder):
+        if not item.code.startswith(SELECTED):
+            counts[item.source, item.code] += 1
+            first.setdefault((item.source, item.code), item)
+    for key, item in islice(first.items(), MAX_REJECTS):
         place = "" if item.record in ("", "file") else f" {item.record}:"
-        yield f"{item.source}:{place} {item.code}: {item.message}"
+        more = f", and {counts[key] - 1:,} more" if counts[key] > 1 else ""
+        yield f"{item.source}:{place} {item.code}: {item.message}{more}"
+    if len(first) > MAX_REJECTS:
+        yield f"and {len(first) - MAX_REJECTS:,} more files with rejects"
 
 
 def nothing_in(ledger: Ledger, config: Config) -> str:

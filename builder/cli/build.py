@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.counts import Counts
 from builder.audit.notes import EVALUATION_RUN, UNREAD
 from builder.build.engine import preloading
-from builder.card.result import MAX_REJECTS, BuildResult, nothing_in, review_applied
+from builder.card.result import BuildResult, nothing_in, review_applied
 from builder.cli.accounting import print_ledger, print_rejects
 from builder.cli.command import Output, command
 from builder.cli.terminal import (
@@ -170,8 +171,6 @@ def summarise(
             where = nothing if ledger.read else f"{nothing}; {LISTED}"
         for reason in reasons:
             warn(reason)
-        if rejected > MAX_REJECTS and not is_written and not built.unmet.total():
-            warn(f"and {rejected - MAX_REJECTS} more")
         warn(f"no sample could be built: {where}")
         return 1
     return 1 if built.bugs or (strict and (rejected or built.changed_by_loader)) else 0
@@ -215,7 +214,8 @@ def _print(
     if verbose:
         notes += [line for note in _details(built) for line in wrapped("  ", note, "    ")]
     elif len(notes) > room:
-        notes = [*notes[: max(room - 1, 0)], painted(f"  {folder}/report.html or -v: more", DIM)]
+        hint = painted(f"  {folder}/report.html or -v: more", DIM)
+        notes = [*notes[: room - 1], hint] if room > 0 else []
     for line in (*lines, *([""] if notes else []), *notes):
         print(line)
     if verbose:
@@ -251,7 +251,7 @@ def left_out(ledger: Ledger) -> str:
     ):
         if total := codes.total():
             code = ranked(codes)[0][0]
-            reason = meaning(code).replace("`", "") or code
+            reason = re.split(": |, so ", meaning(code).replace("`", ""))[0] or code
             more = ", …" if len(codes) > 1 else ""
             parts.append(words.format(counted(total, "conversation"), reason + more))
     ignored = ledger.conversations_ignored

@@ -37,6 +37,16 @@ def test_it_says_where_the_reasons_are(tmp_path):
     assert f"no sample could be built: {tmp_path}/out/rejects.jsonl says why" in done.stderr
 
 
+def test_what_is_rejected_for_one_reason_is_one_line_for_each_file(tmp_path):
+    rows = "".join(json.dumps({"messages": [{"role": "assistant", "content": "a"}], "n": at}) + "\n"
+                   for at in range(30))  # fmt: skip
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text(rows, encoding="utf-8")
+    done = run("build", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "-o", tmp_path / "out")
+    lines = [line for line in done.stderr.splitlines() if "no_user" in line]
+    assert [line.rpartition(", ")[2] for line in lines] == ["and 29 more"] * 2
+
+
 def test_an_agent_that_is_not_installed_is_no_dead_end():
     done = run("build", "~/.no-such-agent", "-o", "out")
     assert done.returncode == 2
