@@ -57,7 +57,7 @@ class Comparison:
     """Counts for one trainer over a dataset.
 
     ours, theirs  tokens trained, by region
-    answers_lost  intended tokens that the trainer leaves untrained, in samples that it trains
+    answers_lost  intended tokens that the trainer leaves untrained where it trains the proven text
     same          samples in which it trains exactly the intended tokens of the proven text
     other_text    samples that it renders to another text than the verified one
     beyond        samples longer than its default length
@@ -107,11 +107,9 @@ class Comparison:
                 self.refused["no trained token is left after the cut"] += 1
                 return
         self.theirs.update(trained.regions)
-        self.same += same_text and own.numbers == trained.numbers
         if same_text:
+            self.same += own.numbers == trained.numbers
             self.answers_lost += len(own.numbers - trained.numbers)
-        else:
-            self.answers_lost += tokens.lost(text, own, mask.text, trained)
 
 
 _ALL = "all"
@@ -187,30 +185,6 @@ class MaskTokens:
             len(offsets), frozenset(numbers), Counter(names[at] for at in numbers), crossed
         )
 
-    def lost(self, text: str, own: _Trained, other: str, theirs: _Trained) -> int:
-        """Counts tokens of `own` in `text` that are not among `theirs` in the text `other`.
-
-        Assistant turns are paired from the last one backwards. Within a pair, the common suffix and
-        then the common prefix correspond; a token is lost unless each of its characters corresponds
-        to a character of a trained token.
-        """
-        offsets, other_offsets = self._marked(text)[0], self._marked(other)[0]
-        trained = bytearray(len(other))
-        for number in theirs.numbers:
-            start, end = other_offsets[number]
-            trained[start:end] = b"\1" * (end - start)
-        kept = bytearray(len(text))
-        pairs = zip(
-            reversed(_assistant_turns(text)), reversed(_assistant_turns(other)), strict=False
-        )
-        for (start, end), (other_start, other_end) in pairs:
-            ours, others = text[start:end], other[other_start:other_end]
-            tail = _common_prefix(ours[::-1], others[::-1])
-            head = _common_prefix(ours[: len(ours) - tail], others[: len(others) - tail])
-            kept[start : start + head] = trained[other_start : other_start + head]
-            kept[end - tail : end] = trained[other_end - tail : other_end]
-        return sum(not all(kept[slice(*offsets[number])]) for number in own.numbers)
-
     def _marked(self, text: str) -> tuple[list[tuple[int, int]], list[int], list[str]]:
         """Returns the offsets, the start and the region of each token."""
         if text not in self._known:
@@ -224,24 +198,3 @@ class MaskTokens:
                 names.append(marks[mark][1] if marks else REGIONS[0])
             self._known[text] = (offsets, [start for start, _ in offsets], names)
         return self._known[text]
-
-
-def _assistant_turns(text: str) -> list[tuple[int, int]]:
-    """Returns [start, end) of each assistant turn, from after its header through `<|im_end|>`."""
-    return [
-        turn.span(2)[:1] + turn.span(3)[1:]
-        for turn in _TURN.finditer(text)
-        if turn[1] == "assistant"
-    ]
-
-
-def _common_prefix(one: str, other: str) -> int:
-    """Returns the length of the common prefix of two texts, by binary search."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
