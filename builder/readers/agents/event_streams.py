@@ -24,7 +24,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.anthropic import read_part
-from builder.readers.toolkit.chat_messages import content, qualified, text_or_data
+from builder.readers.toolkit.chat_messages import content, joined, qualified, text_or_data
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -47,26 +47,21 @@ class _Stream(RecordLog):
     parts, results  of the open answer, which begins at `where`
     """
 
-    UNENDED: ClassVar[str | None] = "truncated"
-    """The code of an answer that is open where the stream ends."""
+    IN_PIECES: ClassVar[bool] = True
+    """Texts are pieces, and an answer that is open where the stream ends is cut off."""
     model: str | None = None
     parts: list[Part] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
     where: str = ""
 
-    def say(self, where: str, *parts: Part, is_piece: bool = False) -> None:
-        """Adds parts to the open answer; a piece continues the text or thought before it."""
+    def say(self, where: str, *parts: Part) -> None:
+        """Adds parts to the open answer, or begins another one after results."""
         if self.results:
             self.end()
         self.where = self.where or where
-        for part in parts:
-            last = self.parts[-1] if self.parts else None
-            if is_piece and isinstance(part, Text) and isinstance(last, Text):
-                self.parts[-1] = Text(last.text + part.text)
-            elif is_piece and isinstance(part, Reasoning) and isinstance(last, Reasoning):
-                self.parts[-1] = Reasoning(last.text + part.text)
-            elif not isinstance(part, Text | Reasoning) or part.text:
-                self.parts.append(part)
+        self.parts += (
+            part for part in parts if not isinstance(part, Text | Reasoning) or part.text
+        )
 
     def end(self, code: str | None = None) -> None:
         """Ends the open answer; `code`: why it is not whole, unless all its calls have results."""
@@ -74,7 +69,8 @@ class _Stream(RecordLog):
             calls = {part.id for part in self.parts if isinstance(part, ToolCall)}
             is_whole = bool(calls) and calls <= {one.call_id for one in self.results}
             context = Context.lacking(self.missing)
-            parts, code = tuple(self.parts), None if is_whole else code
+            parts = joined(self.parts) if self.IN_PIECES else tuple(self.parts)
+            code = None if is_whole else code
             message = Message("assistant", parts, self.where, code, context)
             self.history.append(message, self.where, RequestHead(model=self.model))
         if self.results:
@@ -117,7 +113,7 @@ class _Gemini(_Stream):
         self.missing |= {"reminders", "reasoning"}
         kind, role, call_id = as_str(value.get("type")), value.get("role"), value.get("tool_id")
         if kind == "message" and role == "assistant":
-            self.say(where, Text(as_str(value.get("content"))), is_piece=True)
+            self.say(where, Text(as_str(value.get("content"))))
         elif kind == "message":
             self.ask(where, as_str(role), value.get("content"))
         elif kind == "tool_use":
@@ -158,9 +154,9 @@ class _Cursor(_Stream):
             said = [part.text for part in self.parts if isinstance(part, Text)]
             if said and not self.results and "".join(part.text for part in texts) == "".join(said):
                 return "repeated_message"  # the whole text after its streamed pieces
-            self.say(where, *texts, is_piece=True)
+            self.say(where, *texts)
         elif kind == "thinking":
-            self.say(where, Reasoning(as_str(value.get("text"))), is_piece=True)
+            self.say(where, Reasoning(as_str(value.get("text"))))
         elif kind == "tool_call":
             self._call(where, value)
         elif kind in ("system", "result"):
@@ -210,7 +206,7 @@ def _managed_event(item: dict[str, Json]) -> dict[str, Json]:
 
 
 class _Managed(_Stream):
-    UNENDED: ClassVar[str | None] = None
+    IN_PIECES: ClassVar[bool] = False
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         """Adds an event; returns the code for ignoring it, or ""."""
@@ -271,7 +267,7 @@ def _read(name: str, stream: type[_Stream], source: Source) -> Iterator[Event]:
     session = source.name.rpartition("/")[2].partition(".")[0] or "session"
     log = stream(SessionHistory(name, session, source.name))
     count = yield from add_records(log, objects(records, "an event that is "))
-    log.end(log.UNENDED)
+    log.end("truncated" if log.IN_PIECES else None)
     yield from log.history.conversations(count)
 
 

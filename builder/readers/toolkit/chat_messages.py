@@ -179,6 +179,20 @@ def as_harness(parts: Iterable[P]) -> tuple[P | Text, ...]:
     )
 
 
+def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Returns the parts of all pieces of an answer; text that a piece continues is one part."""
+    found: list[Part] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            found[-1] = Text(last.text + part.text)
+        elif isinstance(part, Reasoning) and isinstance(last, Reasoning):
+            found[-1] = Reasoning(last.text + part.text)
+        else:
+            found.append(part)
+    return tuple(found)
+
+
 def content_block(item: Json, *, harness: bool = False) -> Content:
     """Returns a typed block as content: its text, a placeholder for media, or an unknown part.
 

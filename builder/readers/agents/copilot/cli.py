@@ -27,6 +27,7 @@ from builder.conversation import (
 from builder.jsonio import dumps_compact, json_type
 from builder.problem import Problem
 from builder.readers import declared
+from builder.readers.toolkit.chat_messages import joined
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -121,20 +122,6 @@ def _summary_text(typed: Iterable[str], summary: str) -> str:
         f"Here were the user messages:\n{messages}\n\n"
         f"Here is a summary of the prior context:\n<summary>\n{summary}\n</summary>\n"
     )
-
-
-def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Returns the parts of all chunks; text that a chunk continues becomes one part again."""
-    found: list[Part] = []
-    for part in parts:
-        last = found[-1] if found else None
-        if isinstance(part, Text) and isinstance(last, Text):
-            found[-1] = Text(last.text + part.text)
-        elif isinstance(part, Reasoning) and isinstance(last, Reasoning):
-            found[-1] = Reasoning(last.text + part.text)
-        else:
-            found.append(part)
-    return tuple(found)
 
 
 def _answer_parts(data: dict[str, Json]) -> Iterator[Part]:
