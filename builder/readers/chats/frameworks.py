@@ -7,6 +7,7 @@ or each line is a message.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -57,7 +58,7 @@ from builder.readers.toolkit.rows import RecordLog
 from builder.readers.traces.parts import PartNotes
 from builder.readers.traces.vercel_ai_sdk import read_ui_message
 from builder.sources.source import Record, Source
-from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
+from builder.sources.sqlite_file import guarded, once, open_sqlite, rows, tables
 
 _MAX_DEPTH = 8
 _PEEKED = 50
@@ -445,16 +446,23 @@ _Found = tuple[str, str | None, list[Json]]
 """Name, model and messages of a history."""
 
 
+@once
+def _beginning(source: Source) -> bytes:
+    return source.first(1 << 17)
+
+
 @dataclass(frozen=True, slots=True)
 class _Framework:
     """How the histories of one framework are found; `log` reads their messages.
 
     name     of the format, which formats.toml describes
+    sign     is found near the beginning of its files, so that others are soon dismissed
     columns  of the table of a database that has messages or histories
     group    the key of messages that names their conversation
     """
 
     name: str
+    sign: str
     log: type[_Log]
     columns: frozenset[str] = frozenset()
     group: str = ""
@@ -492,6 +500,8 @@ class _Framework:
         """Claims a database with the table, and a value with a history in it."""
         if source.peek.kind == "sqlite":
             return f"a table of {self.name}" if self.table(source) else None
+        if source.table is None and not re.search(self.sign.encode(), _beginning(source)):
+            return None
         for value in source.peek.records[:_PEEKED]:
             if self.is_message(value) or next(self.histories(value, ""), None) is not None:
                 return f"messages of {self.name}"
@@ -574,15 +584,29 @@ class _Framework:
 READERS = tuple(
     declared(one.name, recognise=one.recognise, read=one.read)
     for one in (
-        _Framework("pydantic-ai", _PydanticAI),
-        _Framework("google-adk", _Adk, frozenset({"session_id", "invocation_id", "author"})),
-        _Framework("llamaindex", _LlamaIndex),
-        _Framework("haystack", _Haystack),
-        _Framework("autogen", _AutoGen),
-        _Framework("agno", _Agno, frozenset({"session_id", "runs"})),
+        _Framework("pydantic-ai", "part_kind", _PydanticAI),
         _Framework(
-            "mastra", _Mastra, frozenset({"thread_id", "resourceId", "content"}), "threadId"
+            "google-adk",
+            "invocation(?:Id|_id)",
+            _Adk,
+            frozenset({"session_id", "invocation_id", "author"}),
         ),
-        _Framework("dify", _Dify, group="conversation_id"),
+        _Framework("llamaindex", "additional_kwargs", _LlamaIndex),
+        _Framework("haystack", r'meta\\*"\s*:\s*\{', _Haystack),
+        _Framework("autogen", r'(?:Assistant|User|System|Result)Message\\*"', _AutoGen),
+        _Framework(
+            "agno",
+            "from_history|stop_after_tool_call|add_to_agent_memory",
+            _Agno,
+            frozenset({"session_id", "runs"}),
+        ),
+        _Framework(
+            "mastra",
+            r'format\\*"\s*:\s*[23]\b',
+            _Mastra,
+            frozenset({"thread_id", "resourceId", "content"}),
+            "threadId",
+        ),
+        _Framework("dify", "conversation_id", _Dify, group="conversation_id"),
     )
 )
