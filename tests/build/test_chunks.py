@@ -157,17 +157,6 @@ def test_a_file_that_changed_after_it_was_split_is_a_reject(tmp_path, small, mon
     assert "changed" not in ledger(tmp_path / "out")["records"]["rejected"]
 
 
-def test_a_file_that_was_removed_after_it_was_split_leaves_no_result(tmp_path, small):
-    path = goose(tmp_path, 40)
-    found = tasks(path)
-    path.unlink()
-    (tmp_path / "parts").mkdir()
-    job = work.Job("qwen3", work.VerifyOptions(), "", tmp_path / "parts", tmp_path / "work")
-    part = work.run_task(found[1], 0, job)
-    assert part.summary.ledger.rejected == {"changed": 1}
-    assert not list((tmp_path / "parts").iterdir())
-
-
 def test_a_write_ahead_log_prevents_splitting_and_may_come_too_late(tmp_path, small):
     path = goose(tmp_path, 40)
     cut_before = tasks(path)

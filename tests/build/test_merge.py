@@ -12,7 +12,6 @@ from support.runs.builds import build, files, lines
 
 import builder
 from builder import cli
-from builder.config import Config
 from builder.problem import UsageError
 
 
@@ -83,12 +82,6 @@ def test_keys_that_a_merge_does_not_use_are_refused(tmp_path, capsys, setting, n
     message = f"{named}: not used by a merge" if named else "no such folder"
     with pytest.raises(UsageError, match=re.escape(message)):
         builder.merge_datasets([tmp_path / "none"], tmp_path / "out", config=document)
-
-
-def test_a_configuration_with_options_of_a_build_is_refused(tmp_path):
-    config = Config(normalize={"unit": "turn"})
-    with pytest.raises(UsageError, match="config: normalize: not used by a merge"):
-        builder.merge_datasets([tmp_path / "none"], tmp_path / "out", config=config)
 
 
 def merged(logs, *datasets, config=None):
@@ -163,14 +156,6 @@ def test_selecting_from_one_dataset_again(logs):
     assert line["calls"] == 1
     assert ledger(out)["conversations"]["rejected"] == {"select_calls": 2}
     assert "# n\n" in (out / "README.md").read_text()
-
-
-@pytest.mark.slow
-def test_a_merged_dataset_is_merged_again(logs):
-    code, out = merged(logs, built(logs, "a"), built(logs, "b"))
-    again = logs / "again"
-    assert cli.main(["merge", str(out), str(logs / "out-a"), "-o", str(again), "-q"]) == 0
-    assert (code, ids(again)) == (0, ids(out))
 
 
 def test_preference_pairs_stay_with_their_samples(logs):

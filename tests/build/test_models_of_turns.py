@@ -25,59 +25,6 @@ def claude_code():
             line(2, "user", content="Second"), answer(3, OPUS, "Two")]  # fmt: skip
 
 
-def codex():
-    def item(role, text):
-        kind = "input_text" if role == "user" else "output_text"
-        content = [{"type": kind, "text": text}]
-        return {
-            "type": "response_item",
-            "payload": {"type": "message", "role": role, "content": content},
-        }
-
-    def turn(model):
-        return {"type": "turn_context", "payload": {"model": model, "cwd": "/p"}}
-
-    meta = {"type": "session_meta", "payload": {"id": "s", "cwd": "/p", "originator": "codex"}}
-    found = [meta, turn(GPT), item("user", "First"), item("assistant", "One"),
-             turn(OPUS), item("user", "Second"), item("assistant", "Two")]  # fmt: skip
-    return [{"timestamp": f"2026-01-01T00:00:0{at}Z", **one} for at, one in enumerate(found)]
-
-
-def pi():
-    def entry(number, role, **fields):
-        text = [{"type": "text", "text": fields.pop("text")}]
-        parent = f"e{number - 1}" if number else None
-        return {"type": "message", "id": f"e{number}", "parentId": parent,
-                "message": {"role": role, "content": text, **fields}}  # fmt: skip
-
-    def answer(number, text, model):
-        return entry(number, "assistant", text=text, model=model, stopReason="stop", api="x")
-
-    return [{"type": "session", "version": 3, "id": "s", "cwd": "/p"},
-            entry(0, "user", text="First"), answer(1, "One", GPT),
-            entry(2, "user", text="Second"), answer(3, "Two", OPUS)]  # fmt: skip
-
-
-def gemini_cli():
-    session = {"sessionId": "s", "projectHash": "h", "startTime": "t", "lastUpdated": "t"}
-    turns = [("user", "First", None), ("gemini", "One", GPT),
-             ("user", "Second", None), ("gemini", "Two", OPUS)]  # fmt: skip
-    messages = [
-        {"id": str(at), "timestamp": "t", "type": kind, "content": text, "model": model}
-        for at, (kind, text, model) in enumerate(turns)
-    ]
-    return [session, *messages]
-
-
-def atif():
-    agent = {"name": "a", "version": "1", "model_name": GPT}
-    turns = [("user", "First", {}), ("agent", "One", {}),
-             ("user", "Second", {}), ("agent", "Two", {"model_name": OPUS})]  # fmt: skip
-    steps = [{"step_id": at, "source": source, "message": text, **more}
-             for at, (source, text, more) in enumerate(turns, 1)]  # fmt: skip
-    return [{"schema_version": "ATIF-v1.6", "session_id": "s", "agent": agent, "steps": steps}]
-
-
 def openai_capture():
     def pair(model, messages, text):
         answer = {"index": 0, "finish_reason": "stop",
@@ -103,16 +50,7 @@ def langchain():
              message("human", "Second"), message("ai", "Two", OPUS)]]  # fmt: skip
 
 
-def vercel_ai_sdk():
-    def message(at, role, text, **metadata):
-        return {"id": str(at), "role": role, "metadata": metadata,
-                "parts": [{"type": "text", "text": text}]}  # fmt: skip
-
-    return [[message(0, "user", "First"), message(1, "assistant", "One", model=GPT),
-             message(2, "user", "Second"), message(3, "assistant", "Two", model=OPUS)]]  # fmt: skip
-
-
-FORMS = [claude_code, codex, pi, gemini_cli, atif, openai_capture, langchain, vercel_ai_sdk]
+FORMS = [claude_code, openai_capture, langchain]
 
 
 @pytest.mark.quick(3)

@@ -102,15 +102,3 @@ def test_a_build_of_only_faulty_samples_names_the_reason(tmp_path, plant, capsys
     out = tmp_path / "out"
     assert build(out, inputs=[inputs(tmp_path / "logs", "bad 1")]) == 1
     assert "no sample could be built" in capsys.readouterr().err
-
-
-def test_merge_leaves_them_out_too(tmp_path, plant):
-    for name in ("a", "b"):
-        path = inputs(tmp_path / name, f"good {name}", f"bad {name}")
-        assert build(tmp_path / f"out-{name}", inputs=[path]) == 0
-    plant(changes)
-    out = tmp_path / "merged"
-    folders = [str(tmp_path / "out-a"), str(tmp_path / "out-b")]
-    assert cli.main(["merge", *folders, "-o", str(out), "--quiet"]) == 0
-    assert len(lines(out / "data" / "train-00000-of-00001.jsonl")) == 2
-    assert {one["code"] for one in lines(out / "rejects.jsonl")} == {"loader"}

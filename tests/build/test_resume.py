@@ -7,16 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 
-import datasets
 import pytest
 from support.logs.chats import row, write_logs
 from support.logs.large import large_logs
-from support.places import DATA
-from support.runs.builds import build, files, lines
-
-from builder.build import plan
+from support.runs.builds import build, files
 
 
 @pytest.fixture
@@ -77,11 +72,8 @@ def test_new_changed_and_removed_inputs_update_the_output(logs, tmp_path, done):
     "change",
     [
         "normalize: {unit: turn}",
-        "verify: {require: [match]}",
         "limits: {max_tokens: 30}",
-        "audit: {secrets: report}",
         "inputs: [{path: in, license: MIT}]",
-        "inputs: [{path: in, format: openai-chat}]",
         "inputs: [{path: other}, {path: in}]",
     ],
 )
@@ -163,41 +155,6 @@ def test_a_corrupt_result_is_converted_again(copied, done):
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert len(done) == len(damages)
     assert files(out) == before
-
-
-@pytest.mark.slow
-def test_a_large_file_of_rows_is_split_and_gives_the_same_samples(tmp_path, monkeypatch, done):
-    text = "".join(row(number, 1 + number % 3) for number in range(120)) + "\n{broken\n" + row("e")
-    path = tmp_path / "rows.jsonl"
-    path.write_text(text)
-    assert build(tmp_path / "whole", "--workers", "1", inputs=[path]) == 0
-    assert len(done) == 1
-    monkeypatch.setattr(plan, "WINDOW_BYTES", 5000)
-    done.clear()
-    assert build(tmp_path / "cut", "--workers", "1", inputs=[path]) == 0
-    assert len(done) > 5
-    whole, cut = files(tmp_path / "whole"), files(tmp_path / "cut")
-    assert whole == cut
-    (reject,) = lines(tmp_path / "cut" / "rejects.jsonl")
-    assert reject["record"] == "line 122"
-
-
-def test_a_large_table_of_one_row_group_is_not_split(tmp_path, monkeypatch, done):
-    rows = [json.loads(row(number)) for number in range(50)]
-    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "rows.parquet")
-    monkeypatch.setattr(plan, "WINDOW_BYTES", 100)
-    assert build(tmp_path / "out", "--workers", "1", inputs=[tmp_path / "rows.parquet"]) == 0
-    assert len(done) == 1
-    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
-    assert ledger["records"]["read"] == 50
-
-
-def test_a_log_whose_lines_depend_on_each_other_is_not_split(tmp_path, monkeypatch, done):
-    source = DATA / "claude-code"
-    monkeypatch.setattr(plan, "WINDOW_BYTES", 100)
-    assert build(tmp_path / "out", "--workers", "1", inputs=[source]) == 0
-    twice = Counter(done)  # for definitions that sessions share
-    assert set(twice.values()) <= {1, 2}, "pieces share the origin of their source"
 
 
 @pytest.mark.slow

@@ -107,9 +107,15 @@ def test_it_is_known_by_its_hash_and_probes_find_the_same(target, request):
 
 
 @each
-@pytest.mark.parametrize("system", [(), (Turn("system", "Be brief."),)], ids=["bare", "system"])
-@pytest.mark.parametrize("tools", [(), TOOLS], ids=["plain", "tools"])
-@pytest.mark.parametrize("thoughts", [False, True], ids=["", "thoughts"])
+@pytest.mark.parametrize(
+    ("system", "tools", "thoughts"),
+    [
+        pytest.param((), (), False, id="bare"),
+        pytest.param((), TOOLS, True, id="tools"),
+        pytest.param((Turn("system", "Be brief."),), (), True, id="system"),
+        pytest.param((Turn("system", "Be brief."),), TOOLS, False, id="system and tools"),
+    ],
+)
 def test_a_dialogue_is_proven(target, system, tools, thoughts):
     found = shown(target, turns(thoughts=thoughts))
     if not tools:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.places import TESTS
-from support.runs.commands import run, run_forked, run_separately
+from support.runs.commands import run, run_forked
 
 from builder.parallel import pool
 from builder.sources.source import Source
@@ -202,29 +202,6 @@ def test_a_folder_of_another_program_is_left_alone(tmp_path):
     assert [path.name for path in out.iterdir()] == ["thesis.txt"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["build", "nowhere", "-o", "out"],
-        ["build", ".", "-o", "out", "--format", "claude-cod"],
-        ["build", ".", "-c", "nowhere.yaml", "-o", "out"],
-        ["build", "."],
-        ["verify", "nowhere/at/all.jsonl"],
-        ["verify", ".", "--tokenizer", "./nowhere"],
-        ["inspect", "nowhere"],
-        ["nonsense"],
-        ["build", "--nonsense"],
-    ],
-)
-def test_the_users_mistakes_are_one_clear_line(tmp_path, arguments):
-    apart = "--tokenizer" in arguments  # a name that is not a folder is looked up on the Hub
-    done = (run_separately if apart else run)(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("builder: ")
-
-
 def test_a_long_first_line_does_not_hide_the_others(tmp_path):
     (tmp_path / "in").mkdir()
     long = row(b"first")[:-1] + b',"x":"' + b"x" * (6 << 20) + b'"}'
@@ -269,21 +246,6 @@ def test_the_log_of_a_killed_writer_is_read_and_nothing_is_left_next_to_it(tmp_p
     log = before["conversations.db-wal"]
     assert item["log"] == {"bytes": len(log), "sha256": hashlib.sha256(log).hexdigest()}
     assert item["sha256"] == hashlib.sha256(before["conversations.db"]).hexdigest()
-
-
-def test_reading_a_store_leaves_no_file_next_to_it(tmp_path):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    text = (TESTS / "fixtures" / "egirl_data.sql").read_text(encoding="utf-8")
-    with sqlite3.connect(folder / "conversations.db") as writer:
-        writer.execute("PRAGMA journal_mode=WAL")
-        writer.executescript(text)
-    writer.close()
-    before = (folder / "conversations.db").read_bytes()
-    _, ledger, _ = build(tmp_path)
-    assert ledger["samples"] == 1
-    assert [path.name for path in folder.iterdir()] == ["conversations.db"]
-    assert (folder / "conversations.db").read_bytes() == before
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 import sqlite3
 
 import fsspec
@@ -210,11 +209,7 @@ def test_compressed_files_tables_and_databases_with_their_log(store, tmp_path):
     assert found["rows.jsonl.gz"].first(5) == b'{"mes'
 
 
-STORES = [
-    *("anthropic-messages/batch-folder", "openai-responses/batch-folder", "builder-output/folder"),
-    *("atif/terminus_handoff", "bfcl/joined", "kimi-cli/session", "opencode/store"),
-    *("opencode/store-old", "openhands-v0/store", "openhands-v1/store", "tau2-bench/folder"),
-]
+STORES = ["openai-responses/batch-folder", "bfcl/joined", "kimi-cli/session", "opencode/store"]
 
 
 @pytest.mark.parametrize("case", STORES)
@@ -261,14 +256,6 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
 def test_addresses_are_distinguished_from_paths():
     assert all(map(is_url, ("s3://b", "gs://b/x", "memory://x", "abfs://c@a/x")))
     assert not any(map(is_url, ("hf://a/b", "a/b", "C:/x", "C:\\x", "-", "://x", "a b://c")))
-
-
-def test_no_folder_is_created_with_the_name_of_the_address(store, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    store.put(str(DATA), "memory://logs", recursive=True)
-    assert names("memory://logs")
-    assert not list(tmp_path.iterdir())
-    shutil.rmtree(tmp_path)
 
 
 def test_datasets_in_a_store_are_verified_audited_and_exported(store, tmp_path, capsys):
