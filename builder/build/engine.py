@@ -28,16 +28,13 @@ def preloading(tokenizer: str) -> Preload:
 
 def preload(tokenizer: str) -> None:
     """Loads what workers need to convert and verify, so that forked workers share it."""
-    verifying.preload(tokenizer, _imports)
-
-
-def _imports() -> None:
     from builder.build import task  # noqa: F401, PLC0415 - heavy
     from builder.readers import readers  # noqa: PLC0415 - heavy
     from builder.secrets.secrets import scanned_secrets  # noqa: PLC0415 - heavy
 
     readers()
     scanned_secrets(())  # opens the scanner of the extra, which takes half a second
+    verifying.preload(tokenizer)
 
 
 AHEAD = 2

@@ -39,7 +39,8 @@ _STDERR = 2
 
 _lock = threading.Lock()
 _users = 0
-_started: contextlib.ExitStack | None = None
+_is_ours: list[bool] = []
+"""Whether the server that pools here use was started here; [] before the first pool."""
 
 
 @contextlib.contextmanager
@@ -67,7 +68,6 @@ def ensure_running(load: dict[str, str] | None) -> None:
     `load` has the fields of a `builder.parallel.pool.Preload`, what it loads for all workers.
     Raises OSError or EOFError if it cannot be started.
     """
-    global _started  # noqa: PLW0603 - as above
     instructions = {
         "load": load,
         "main": _main_module(),
@@ -77,9 +77,6 @@ def ensure_running(load: dict[str, str] | None) -> None:
     }
     server = _server()
     with _lock:
-        is_ours = _started is not None
-        if _started is None:
-            _started = contextlib.ExitStack()
         with sigint_blocked():
             resource_tracker.ensure_running()  # unblocks SIGINT when it has started its process
         before = (_pid(server), server._preload_modules)
@@ -92,8 +89,8 @@ def ensure_running(load: dict[str, str] | None) -> None:
                 forkserver.ensure_running()
         finally:
             server._preload_modules = before[1]
-        if not is_ours and _pid(server) != before[0]:
-            _started.callback(_kill, server)
+        if not _is_ours:
+            _is_ours.append(_pid(server) != before[0])
 
 
 def _image(instructions: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
@@ -101,11 +98,15 @@ def _image(instructions: dict[str, Any]) -> contextlib.AbstractContextManager[No
 
     Does nothing in a caller's program, or where there are threads that a fork would lack.
     """
-    if sys.platform != "linux" or not (is_own_process() and instructions["dies"]):
-        return contextlib.nullcontext()
-    _preload(instructions)
-    is_alone = len(os.listdir("/proc/self/task")) == 1
-    return _forking(instructions) if is_alone else contextlib.nullcontext()
+    if sys.platform == "linux" and is_own_process() and _is_only_thread():
+        _preload(instructions)
+        if _is_only_thread():
+            return _forking(instructions)
+    return contextlib.nullcontext()
+
+
+def _is_only_thread() -> bool:
+    return len(os.listdir("/proc/self/task")) == 1
 
 
 @contextlib.contextmanager
@@ -140,14 +141,10 @@ def _forking(instructions: dict[str, Any]) -> Iterator[None]:
 
 
 def _end() -> None:
-    global _started  # noqa: PLW0603 - as above
-    if _started is not None:
-        _started.close()
-        _started = None
-
-
-def _kill(server: Any) -> None:
-    """Kills the server, unless it has started processes for others that still run."""
+    """Kills the server if it was started here, and nobody else has processes of it."""
+    if not _is_ours or not _is_ours.pop():
+        return
+    server = _server()
     others = multiprocessing.active_children()
     if any(
         getattr(getattr(child, "_popen", None), "method", "") == "forkserver" for child in others

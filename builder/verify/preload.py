@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from builder.parallel.pool import Preload
 
 
@@ -12,14 +10,10 @@ def preloading(tokenizer: str) -> Preload:
     return Preload(__name__, "preload", tokenizer)
 
 
-def preload(tokenizer: str, imports: Callable[[], object] = lambda: None) -> None:
-    """Loads a tokenizer and the libraries of the checks, so that forked workers share them.
-
-    `imports` imports anything else that the workers need.
-    """
+def preload(tokenizer: str) -> None:
+    """Loads a tokenizer and the libraries of the checks, so that forked workers share them."""
     import jsonschema_rs  # noqa: F401, PLC0415 - used by the checks of arguments
 
     from builder.qwen3.tokenizer import target_for  # noqa: PLC0415 - heavy
 
-    imports()
     target_for(tokenizer).prepare()
