@@ -257,12 +257,6 @@ class Counts:
         return self.trained_tokens / self.tokens if self.trained_tokens else None
 
     @property
-    def of_parts(self) -> dict[str, int]:
-        """{part: tokens} of the parts that occur."""
-        sums = {part: sum(numbers) for part, numbers in self.parts.items()}
-        return {part: number for part, number in sums.items() if number}
-
-    @property
     def training(self) -> Facts:
         """What configurations of trainers depend on."""
         splits = self.by_field.get("split", Counter[str]())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -39,19 +40,8 @@ _CUT_CUES = ("runcated", "lipped", "mitted", "lided", "RUNCATED")
 REPEATED = 20
 """Code points from which an equal turn counts as repeated: "Done." may occur twice."""
 
-_SCRIPTS = (
-    ("Latin", "A-Za-z\u00c0-\u024f"),
-    ("Cyrillic", "\u0400-\u052f"),
-    ("Greek", "\u0370-\u03ff"),
-    ("Han", "\u4e00-\u9fff\u3400-\u4dbf"),
-    ("Kana", "\u3040-\u30ff"),
-    ("Hangul", "\uac00-\ud7af\u1100-\u11ff"),
-    ("Arabic", "\u0600-\u06ff\u0750-\u077f"),
-    ("Hebrew", "\u0590-\u05ff"),
-    ("Devanagari", "\u0900-\u097f"),
-    ("Thai", "\u0e00-\u0e7f"),
-)
-_IN_SCRIPT = {name: re.compile(f"[{letters}]") for name, letters in _SCRIPTS}
+_SCRIPTS = {"CJK": "Han", "HIRAGANA": "Kana", "KATAKANA": "Kana"}
+"""{first word of the names of a script's letters: its name}, where these differ."""
 
 _LANGUAGES = {
     "English": "the and is of to you that it for with what this are can",
@@ -131,11 +121,12 @@ def language(text: str) -> str:
 
 def _script(text: str) -> str:
     """Returns the script of most letters, or "none"."""
-    if text.isascii():
-        return "Latin" if _IN_SCRIPT["Latin"].search(text) else "none"
-    counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT.items()}
-    most = max(counts, key=lambda name: counts[name])
-    return most if counts[most] else "none"
+    letters = Counter(filter(str.isalpha, text))
+    scripts: Counter[str] = Counter()
+    for letter, n in letters.items():
+        scripts[unicodedata.name(letter, "none").partition(" ")[0]] += n
+    most = max(scripts, key=lambda name: scripts[name], default="none")
+    return _SCRIPTS.get(most, most if most == "none" else most.title())
 
 
 def _queries(row: AuditRow) -> Iterator[int]:

@@ -429,87 +429,6 @@ _MAX_SAMPLE = 6_000_000
 """Bytes of a sample on its page."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SamplePage:
-    """A request for a sample.
-
-    at       the number of the sample in the dataset, from 0
-    query    the query that the user came from
-    side     RECORDS, RENDERED, or "" for the conversation alone
-    logs     the folder of the logs, if it is known
-    decided  the review decision
-    """
-
-    row: DatasetRow
-    address: Address
-    at: int
-    query: Query
-    side: str
-    target: Target
-    logs: Path | None
-    decided: Decision
-
-    def html(self, result: Result, rows: Rows, reviewed: int) -> Html:
-        """Returns the sample below its place in the result, its neighbours and its review.
-
-        `reviewed` is the number of samples with a decision.
-        """
-        picked = Picked(self.at, self.row)
-        title, about = headline(picked)
-        views = [("Conversation", ""), ("Rendered text", _RENDERED)]
-        views += [("Raw records", _RECORDS)] if self.logs is not None else []
-        shown = self.side if self.side in dict(views).values() else ""
-        tabs = [(name, self._url(self.address, side), side == shown) for name, side in views]
-        return macro(
-            "viewer",
-            "sample",
-            steps=self._steps(result, rows, reviewed),
-            title=title,
-            whole=shorten(request_of(self.row), 1_200),
-            about=about,
-            tabs=[*tabs, ("JSON", f"raw?at={self.address}", False)],
-            fields=(*self.query.fields, ("at", str(self.address)), ("side", self.side)),
-            decision=self.decided.decision,
-            note=self.decided.note,
-            body=sample_html(picked, self.target, _MAX_SAMPLE, _LIMITS, self._reading()),
-        )
-
-    def _steps(self, result: Result, rows: Rows, reviewed: int) -> Html:
-        """Returns the position of the sample in the result, and links to its neighbours."""
-        place = result.place(self.at)
-        where = f"#{number(self.at)}"
-        if place is not None:
-            found = " found" if self.query else ""
-            where += f" ({number(place + 1)} of {number(len(result.numbers))}{found})"
-        elif self.query:
-            where += ", not in the result"
-        where += f", {number(reviewed)} reviewed" if reviewed else ""
-
-        def url(other: int) -> str | None:
-            address = rows.locate(other)
-            return self._url(address, self.side) if address is not None else None
-
-        links = _step_links(result, self.at, self.query, "", url)
-        return macro("viewer", "steps", where=where, links=links, label="Samples of the result")
-
-    def _url(self, to: Address, side: str) -> str:
-        return self.query.url("row", at=to, side=side)
-
-    def _reading(self) -> DisplayOptions:
-        """Returns the display options: marked matches, and what the right side shows."""
-        if self.logs is None or self.side != _RECORDS:
-            rendered = self.side == _RENDERED
-            return DisplayOptions(self.query.pattern, outline=True, rendered=rendered)
-        meta, sample = self.row.meta, self.row.sample
-        records = raw_records(self.logs, meta.source, meta.record)
-        locations: dict[int, tuple[str, str]] = {}
-        if isinstance(sample, Sample) and records:
-            locations = _records_of_turns(sample.messages, records)
-        heading = tag("h3", text("Raw records"))
-        raw = tag("section", join((heading, raw_html(records))), class_="raw")
-        return DisplayOptions(self.query.pattern, True, locations, raw)
-
-
 _KEYS = (
     ("j or →", "next sample, or next row of a list"),
     ("k or ←", "previous sample or row"),
@@ -644,21 +563,73 @@ class Viewer:
         return macro("viewer", "progress", done=done, count=count, decided=decided, path=path)
 
     def sample(self, address: Address, params: Mapping[str, str]) -> bytes | None:
-        """Returns the page of a sample, or None if there is no such row."""
+        """Returns the page of a sample, or None if there is no such row.
+
+        It is below its place in the result of the query, its neighbours and its review.
+        """
         row = self._row(address)
         if row is None:
             return None
-        query = _sample_query(params)
+        query, side = _sample_query(params), params.get("side", "")
         known = self.rows.number(address)
-        row_number = known if known is not None else address.row
-        sample_page = _SamplePage(
-            row, address, row_number, query, params.get("side", ""), self.target, self.logs,
-            self.review.decisions.get(sample_id(row), Decision()),
-        )  # fmt: skip
-        reviewed = len(self.review.decisions)
-        shown = sample_page.html(self.result(query), self.rows, reviewed)
-        main = join((shown, macro("viewer", "jump")))
-        return self._page(f"Sample #{number(row_number)}", main)
+        picked = Picked(known if known is not None else address.row, row)
+        title, about = headline(picked)
+        views = {"Conversation": "", "Rendered text": _RENDERED}
+        if self.logs is not None:
+            views["Raw records"] = _RECORDS
+        shown = side if side in views.values() else ""
+        tabs = [
+            (name, query.url("row", at=address, side=one), one == shown)
+            for name, one in views.items()
+        ]
+        decided = self.review.decisions.get(sample_id(row), Decision())
+        reading = self._reading(row, query, shown)
+        content = macro(
+            "viewer",
+            "sample",
+            steps=self._steps(picked.number, query, side),
+            title=title,
+            whole=shorten(request_of(row), 1_200),
+            about=about,
+            tabs=[*tabs, ("JSON", f"raw?at={address}", False)],
+            fields=(*query.fields, ("at", str(address)), ("side", side)),
+            decision=decided.decision,
+            note=decided.note,
+            body=sample_html(picked, self.target, _MAX_SAMPLE, _LIMITS, reading),
+        )
+        main = join((content, macro("viewer", "jump")))
+        return self._page(f"Sample #{number(picked.number)}", main)
+
+    def _steps(self, at: int, query: Query, side: str) -> Html:
+        """Returns the position of a sample in the result, and links to its neighbours."""
+        result, reviewed = self.result(query), len(self.review.decisions)
+        place = result.place(at)
+        where = f"#{number(at)}"
+        if place is not None:
+            found = " found" if query else ""
+            where += f" ({number(place + 1)} of {number(len(result.numbers))}{found})"
+        elif query:
+            where += ", not in the result"
+        where += f", {number(reviewed)} reviewed" if reviewed else ""
+
+        def url(other: int) -> str | None:
+            address = self.rows.locate(other)
+            return query.url("row", at=address, side=side) if address is not None else None
+
+        links = _step_links(result, at, query, "", url)
+        return macro("viewer", "steps", where=where, links=links, label="Samples of the result")
+
+    def _reading(self, row: DatasetRow, query: Query, side: str) -> DisplayOptions:
+        """Returns the display options: marked matches, and what the right side shows."""
+        if self.logs is None or side != _RECORDS:
+            return DisplayOptions(query.pattern, outline=True, rendered=side == _RENDERED)
+        records = raw_records(self.logs, row.meta.source, row.meta.record)
+        locations: dict[int, tuple[str, str]] = {}
+        if isinstance(row.sample, Sample) and records:
+            locations = _records_of_turns(row.sample.messages, records)
+        heading = tag("h3", text("Raw records"))
+        raw = tag("section", join((heading, raw_html(records))), class_="raw")
+        return DisplayOptions(query.pattern, True, locations, raw)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
         """Records a decision; returns the URL to go to, or None for an invalid request.
