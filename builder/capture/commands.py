@@ -30,18 +30,14 @@ _MODEL = re.compile(r"[a-z0-9][\w.:/@+\[\]-]{0,79}", re.ASCII | re.IGNORECASE)
 """The name of a model in a log that may stand in a command that the user runs."""
 
 
-def definitions_command(
-    agent: str, model: str | None = None, version: str | None = None
-) -> str | None:
+def definitions_command(agent: str, model: str | None = None) -> str | None:
     """Returns the command that captures an agent's definitions, or None if none is known.
 
     It names the model of the log if the agent has an option for it, because agents offer other
-    tools to other models. With a version, it runs that version, by npx.
+    tools to other models.
     """
-    words = agent_command(agent, model, version)
-    if words is None:
-        return None
-    return f"builder capture --definitions -o {definitions_file(agent, version)} -- {words}"
+    words = agent_command(agent, model)
+    return words and f"builder capture --definitions -o {definitions_file(agent)} -- {words}"
 
 
 def agent_command(
@@ -66,7 +62,6 @@ def agent_command(
     return f"{begin}{chosen} {DIFFERING[agent] if interactive else end}"
 
 
-def definitions_file(agent: str, version: str | None = None) -> str:
+def definitions_file(agent: str) -> str:
     """Returns the name of the file that the command writes."""
-    is_named = version is not None and _VERSION.fullmatch(version)
-    return f"{agent}-{version if is_named else 'definitions'}.json"
+    return f"{agent}-definitions.json"

@@ -6,6 +6,7 @@ no option remedies is no advice.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from itertools import groupby
 from builder.audit.counts import SUPPLIABLE, Counts
 from builder.audit.notes import EVALUATION_RUN, UNMAPPED
 from builder.audit.result import Audit
-from builder.capture.commands import definitions_command, definitions_file
+from builder.capture.commands import agent_command, definitions_command, definitions_file
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
 from builder.finding import AuditFinding, GateAction
 from builder.ledger import Ledger, ranked
@@ -435,7 +436,6 @@ def _incomplete(
     """Yields what the contexts lack and the user can supply."""
     turns, lacking, names = counts.context.total(), _lacking(counts), [*_open(counts)]
     others = counts.changes["other_version"]
-    given = manifest.has_given_tools
     if turns and lacking:
         finding = (
             f"{number(lacking)} of {number(turns)} trained turns lack the {_suppliable(counts)}"
@@ -461,7 +461,7 @@ def _incomplete(
         )
     if versions := _versions(counts):
         details.append(f"These logs are of {versions}.")
-    remedies = tuple(_supplies(counts, names, by_version=given))
+    remedies = tuple(_supplies(counts, names, manifest))
     yield Advice(share, finding, remedies, " ".join(details), severity)
 
 
@@ -473,22 +473,26 @@ def _versions(counts: Counts) -> str:
     )
 
 
-def _supplies(counts: Counts, names: list[str], *, by_version: bool) -> Iterator[Remedy]:
-    """Yields how the user supplies what the logs lack, for the agent of most samples first."""
+def _supplies(counts: Counts, names: list[str], manifest: Manifest) -> Iterator[Remedy]:
+    """Yields how the user supplies what the logs lack."""
     agents = sorted(counts.models.items(), key=lambda item: (-item[1].total(), item[0]))
     is_known = False
     if names == ["system"] and counts.supplied["tools"]:
         agents = []  # a file that was captured has both
+    versions = sum(len(counts.versions.get(name, ())) for name, _ in agents if agent_command(name))
+    if versions:
+        logs = " ".join(f"--logs {shlex.quote(path)}" for path in manifest.input_paths)
+        command = f"builder capture --definitions {logs} -o definitions"
+        if manifest.has_given_tools:
+            command += f" --versions {versions}"
+        yield Remedy("Capture them, build with `--definitions definitions`", "", (command,))
+        is_known = True
     for agent, models in agents:
         model = next((model for model, _ in ranked(models) if model), None)
-        versions = ranked(counts.versions.get(agent, Counter[str]())) if by_version else ()
-        version = versions[0][0] if versions else None
-        command = definitions_command(agent, model, version)
-        if command is not None:
-            file = definitions_file(agent, version)
-            options = " ".join(f"{_OPTIONS[name]} {file}" for name in names)
-            text = "Capture them, then add" if by_version else "Capture them, build with"
-            yield Remedy(f"{text} `{options}`", "", (command,))
+        command_of_one = definitions_command(agent, model)
+        if command_of_one is not None and not counts.versions.get(agent):
+            options = " ".join(f"{_OPTIONS[name]} {definitions_file(agent)}" for name in names)
+            yield Remedy(f"Capture them, build with `{options}`", "", (command_of_one,))
             is_known = True
     if not is_known:
         options = " ".join(f"{_OPTIONS[name]} FILE" for name in names)

@@ -320,8 +320,8 @@ LOGS = {
 
 @pytest.mark.parametrize("agent", LOGS)
 def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp_path, agent):
-    command = f"builder capture --definitions -o {agent}-definitions.json -- {LOGS[agent]}"
     log = next((DATA / agent).glob("*.jsonl"))
+    command = f"builder capture --definitions --logs {log} -o definitions"
 
     supplied = tmp_path / "definitions.json"
     names = ("Read", "Glob", "Grep", "Bash", "shell", "apply_patch")
@@ -338,6 +338,7 @@ def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp
         sent = {"agent": agent, "version": version, "system": "", "tools": tools}
         supplied.write_text(json.dumps(sent))
     shown = run("inspect", log)
+    command = f"builder capture --definitions -o {agent}-definitions.json -- {LOGS[agent]}"
     assert f"this captures the real ones: {command}\n" in shown.stdout
 
 
