@@ -20,6 +20,7 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
+    Unparsed,
 )
 from builder.problem import Problem
 from builder.readers import declared
@@ -63,15 +64,15 @@ class _Stream(RecordLog):
             part for part in parts if not isinstance(part, Text | Reasoning) or part.text
         )
 
-    def end(self, code: str | None = None) -> None:
-        """Ends the open answer; `code`: why it is not whole, unless all its calls have results."""
+    def end(self, code: str | None = None, *cut: Part) -> None:
+        """Ends the open answer; `code`, `cut`: it is not whole, unless all calls have results."""
+        calls = {part.id for part in self.parts if isinstance(part, ToolCall)}
+        if calls and calls <= {one.call_id for one in self.results}:
+            code, cut = None, ()
         if self.parts:
-            calls = {part.id for part in self.parts if isinstance(part, ToolCall)}
-            is_whole = bool(calls) and calls <= {one.call_id for one in self.results}
-            context = Context.lacking(self.missing)
             parts = joined(self.parts) if self.IN_PIECES else tuple(self.parts)
-            code = None if is_whole else code
-            message = Message("assistant", parts, self.where, code, context)
+            context = Context.lacking(self.missing)
+            message = Message("assistant", (*parts, *cut), self.where, code, context)
             self.history.append(message, self.where, RequestHead(model=self.model))
         if self.results:
             self.history.append(Message("tool", tuple(self.results)), self.where)
@@ -79,7 +80,7 @@ class _Stream(RecordLog):
 
     def lose(self, where: str) -> None:
         """Notes that an event cannot be read: the answer beside it may lack it."""
-        self.end("truncated")
+        self.end(None, Unparsed("", "truncated_answer"))
         RecordLog.lose(self, where)
 
     def ask(self, where: str, role: str, value: Json) -> None:
@@ -184,10 +185,10 @@ class _Cursor(_Stream):
             result = ToolResult(shown, call_id, name, is_error=failed, is_denied=is_denied)
             self.results.append(result)
 
-    def end(self, code: str | None = None) -> None:
+    def end(self, code: str | None = None, *cut: Part) -> None:
         """Ends the open answer; the log has results as the client keeps them."""
         has_results = bool(self.results)
-        _Stream.end(self, code)
+        _Stream.end(self, code, *cut)
         self.missing |= {"history"} if has_results else set()
 
 
