@@ -73,14 +73,12 @@ def _apply(root: Json, entry: dict[str, Json]) -> tuple[Json, bool]:
         if not known:
             return root, False
     last = path[-1]
-    if kind == 1:
-        return root, _set(parent, last, copy.deepcopy(value))
-    if kind == 3:
-        return root, _delete(parent, last)
+    if kind in (1, 3):
+        return root, _put(parent, last, *([copy.deepcopy(value)] if kind == 1 else []))
     known, items = _at(parent, last)
     if not known or items is None:
         items = []
-        if not _set(parent, last, items):
+        if not _put(parent, last, items):
             return root, False
     if not isinstance(items, list):
         return root, False
@@ -100,22 +98,16 @@ def _at(parent: Json, step: Json) -> tuple[bool, Json]:
     return False, None
 
 
-def _set(parent: Json, step: Json, value: Json) -> bool:
+def _put(parent: Json, step: Json, *new: Json) -> bool:
+    """Puts a value at a step, or deletes the one there; returns whether there is such a place."""
     if isinstance(parent, dict) and isinstance(step, str | int):
-        parent[str(step)] = value
+        for value in new:
+            parent[str(step)] = value
+        if not new:
+            parent.pop(str(step), None)
         return True
-    if isinstance(parent, list) and isinstance(step, int) and 0 <= step <= len(parent):
-        parent[step : step + 1] = [value]
-        return True
-    return False
-
-
-def _delete(parent: Json, step: Json) -> bool:
-    if isinstance(parent, dict) and isinstance(step, str | int):
-        parent.pop(str(step), None)
-        return True
-    if isinstance(parent, list) and isinstance(step, int) and 0 <= step < len(parent):
-        del parent[step]
+    if isinstance(parent, list) and isinstance(step, int) and 0 <= step < len(parent) + len(new):
+        parent[step : step + 1] = new
         return True
     return False
 
@@ -207,7 +199,9 @@ class _ChatSession:
                 content = tuple(_result_parts(results[call_id]))
                 cut = any(isinstance(p, Text) and p.text.startswith(_CUT) for p in content)
                 self.has_gap = self.has_gap or cut
-                part = ToolResult(content, _own_id(call_id), name_or_none(call.get("name")))
+                part = ToolResult(
+                    content, _call_id(call_id) or None, name_or_none(call.get("name"))
+                )
                 self.history.append(Message("tool", (part,)), where)
 
     def _summarise(self, name: str, text: str, where: str) -> None:
@@ -273,10 +267,6 @@ def _reference(item: dict[str, Json]) -> str:
     return f"`{name or path.rpartition('/')[2]}`"
 
 
-def _own_id(call_id: str) -> str | None:
-    return call_id.partition("__vscode-")[0] or None
-
-
 def _rendered(value: Json, *, harness: bool = False) -> tuple[Part, ...]:
     """Returns the parts of a message that was logged as sent; cache markers are none."""
     parts: list[Part] = []
@@ -311,7 +301,7 @@ def _answer_parts(item: dict[str, Json]) -> Iterator[Part]:
     elif isinstance(text, list):
         yield Text("".join(map(as_str, text)))
     for call in as_dicts(item.get("toolCalls")):
-        call_id = _own_id(as_str(call.get("id")))
+        call_id = _call_id(call.get("id")) or None
         yield ToolCall(as_str(call.get("name")), call.get("arguments"), call_id)
 
 
@@ -364,21 +354,18 @@ def _texts(node: Json, *, is_sibling: bool, depth: int = 0) -> Iterator[tuple[st
 _ROLES: dict[Json, str] = {0: "system", 1: "user", 2: "assistant", 3: "tool"}
 _MARKS = frozenset({"stateful_marker", "context_management"})
 """Types of opaque parts that hold no content."""
+_LOGGED = frozenset({"request", "toolCall", "element"})
 _FAILED = 500
 
 
 def _is_replay(value: dict[str, Json]) -> bool:
     """Returns whether a record is an export of all prompts, or of one."""
     prompts = as_dicts(value.get("prompts")) or [value]
+    kinds = [{as_str(log.get("kind")) for log in as_dicts(one.get("logs"))} for one in prompts]
     return any(
-        "prompt" in prompt and isinstance(prompt.get("logs"), list) and _kinds(prompt)
-        for prompt in prompts
+        "prompt" in prompt and isinstance(prompt.get("logs"), list) and (not kind or kind & _LOGGED)
+        for prompt, kind in zip(prompts, kinds, strict=True)
     )
-
-
-def _kinds(prompt: dict[str, Json]) -> bool:
-    logs = as_dicts(prompt.get("logs"))
-    return not logs or any(log.get("kind") in ("request", "toolCall", "element") for log in logs)
 
 
 def _read_replay(
