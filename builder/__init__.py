@@ -8,88 +8,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from builder.api import OnProgress as OnProgress
-    from builder.api import Progress as Progress
-    from builder.api import audit_dataset as audit_dataset
-    from builder.api import available_formats as available_formats
-    from builder.api import build_dataset as build_dataset
-    from builder.api import capture_definitions as capture_definitions
-    from builder.api import capture_logs as capture_logs
-    from builder.api import collect_logs as collect_logs
-    from builder.api import convert_traces_to_training_data as convert_traces_to_training_data
-    from builder.api import diff_datasets as diff_datasets
-    from builder.api import export_dataset as export_dataset
-    from builder.api import find_sources as find_sources
-    from builder.api import flatten as flatten
-    from builder.api import inspect_log as inspect_log
-    from builder.api import installed_logs as installed_logs
-    from builder.api import merge_datasets as merge_datasets
-    from builder.api import normalise as normalise
-    from builder.api import push_dataset as push_dataset
-    from builder.api import read as read
-    from builder.api import recognise as recognise
-    from builder.api import recognise_all as recognise_all
-    from builder.api import report_dataset as report_dataset
-    from builder.api import serve_capture as serve_capture
-    from builder.api import suggest_mapping as suggest_mapping
-    from builder.api import use_in_datasets as use_in_datasets
-    from builder.api import verify_dataset as verify_dataset
-    from builder.api import verify_sample as verify_sample
-    from builder.api import view_dataset as view_dataset
-    from builder.audit.options import AuditOptions as AuditOptions
-    from builder.audit.result import Audit as Audit
+if TYPE_CHECKING:  # type checkers may see more names than `_ROOMS` has
+    from builder.api import *
+    from builder.audit.options import *
+    from builder.audit.result import *
     from builder.build.inspection import InspectedConversation as InspectedConversation
     from builder.build.inspection import Inspection as Inspection
     from builder.build.inspection import SuggestedMapping as SuggestedMapping
-    from builder.capture.pairs import PairWriter as PairWriter
-    from builder.capture.pairs import SentDefinitions as SentDefinitions
-    from builder.card.result import BuildResult as BuildResult
+    from builder.capture.pairs import *
+    from builder.card.result import *
     from builder.collect.job import Collected as Collected
-    from builder.config import Config as Config
-    from builder.config import load_config as load_config
-    from builder.conversation import Context as Context
-    from builder.conversation import Conversation as Conversation
-    from builder.conversation import Data as Data
-    from builder.conversation import Event as Event
-    from builder.conversation import Ignored as Ignored
-    from builder.conversation import Json as Json
-    from builder.conversation import Media as Media
-    from builder.conversation import Message as Message
-    from builder.conversation import Part as Part
-    from builder.conversation import Reasoning as Reasoning
-    from builder.conversation import Text as Text
-    from builder.conversation import ToolCall as ToolCall
-    from builder.conversation import ToolResult as ToolResult
-    from builder.conversation import Unparsed as Unparsed
-    from builder.conversation import Used as Used
-    from builder.export.outcome import Exported as Exported
-    from builder.finding import AuditFinding as AuditFinding
-    from builder.finding import CheckFinding as CheckFinding
-    from builder.ledger import Ledger as Ledger
-    from builder.ledger import LedgerFault as LedgerFault
+    from builder.config import *
+    from builder.conversation import *
+    from builder.export.outcome import *
+    from builder.finding import *
+    from builder.ledger import *
     from builder.normalize.normalise import Normalised as Normalised
-    from builder.normalize.options import NormalizeOptions as NormalizeOptions
-    from builder.problem import BuilderError as BuilderError
-    from builder.problem import Problem as Problem
-    from builder.problem import UsageError as UsageError
+    from builder.normalize.options import *
+    from builder.problem import *
     from builder.push.job import PushOptions as PushOptions
     from builder.push.job import PushReport as PushReport
     from builder.readers import Reader as Reader
-    from builder.report.advice import Advice as Advice
-    from builder.report.advice import Judgement as Judgement
+    from builder.report.advice import *
     from builder.report.compare import DatasetDifference as DatasetDifference
-    from builder.sample import Call as Call
-    from builder.sample import Dialogue as Dialogue
-    from builder.sample import Sample as Sample
-    from builder.sample import Turn as Turn
-    from builder.sources.source import Record as Record
-    from builder.sources.source import Source as Source
-    from builder.verify.options import VerifyOptions as VerifyOptions
-    from builder.verify.summary import LineReport as LineReport
-    from builder.verify.summary import Summary as Summary
+    from builder.sample import *
+    from builder.sources.source import *
+    from builder.verify.options import *
+    from builder.verify.summary import *
     from builder.verify.verifier import Verdict as Verdict
-    from builder.view.server import DatasetView as DatasetView
+    from builder.view.server import *
 
 _ROOMS = {
     "api": (
