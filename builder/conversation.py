@@ -136,6 +136,7 @@ LEVEL_MEANINGS = MappingProxyType(
 
 LEVELS = tuple(LEVEL_MEANINGS)
 """The levels of a `Context`, lowest first."""
+PARTIAL = LEVELS[0]
 
 MISSING = MappingProxyType(
     {

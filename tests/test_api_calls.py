@@ -259,3 +259,11 @@ def test_a_list_that_was_passed_in_parts_is_named(tmp_path):
         builder.merge_datasets(tmp_path, tmp_path, tmp_path / "out")
     (why,) = builder.build_dataset([{"x": 1}], tmp_path / "out").reasons
     assert "in Python, `suggest_mapping`" in why
+
+
+def test_rows_of_which_the_context_is_not_known_may_be_refused(tmp_path):
+    built = builder.build_dataset(DATA / "codex", tmp_path / "out")
+    strict = {"require": ["complete"]}
+    assert builder.verify_dataset(built, options=strict).codes == {"context": 1}
+    assert builder.verify_dataset([ROW], options=strict).codes == {"context": 1}
+    assert builder.verify_dataset([ROW]).codes == {}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import Context, Conversation, lowest
+from builder.conversation import PARTIAL, Context, Conversation, lowest
 from builder.finding import CheckFinding
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
@@ -172,7 +172,7 @@ def _windowed(
 def _context_problem(contexts: Sequence[Context]) -> Problem | None:
     context = lowest(contexts)
     assert context is not None, "a sample has a target"
-    if context.level != "partial":
+    if context.level != PARTIAL:
         return None
     detail = f"partial (missing: {', '.join(context.missing)})"
     return Problem("context", "sample", detail, records=0)

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from builder.conversation import PARTIAL
 from builder.dataset.files import (
     NOT_A_FILE,
     DataFile,
@@ -173,6 +174,10 @@ def _report(
     if examine is not None and isinstance(sample, Sample) and not verdict.findings:
         masks = examine(sample, verdict.text, verdict.spans, verifier.target)
     findings, warnings = verdict.findings, verdict.warnings + row.reading.warnings
+    context = row.meta.context
+    if "complete" in verifier.options.require and (context is None or context.level == PARTIAL):
+        missing = ", ".join(context.missing) if context is not None else "not known"
+        findings += (CheckFinding("context", f"not complete: {missing}"),)
     if cut := row.reading.changes.get("turns_cut", 0):
         message = f"the conversion leaves out {counted(cut, 'turn')}, which a trainer would train"
         warnings += (CheckFinding("turns-cut", message),)

@@ -66,8 +66,19 @@ def same_build(built, folder, _):
 def same_verify(built, folder, _):
     bad = folder / "bad.jsonl"
     bad.write_bytes(next(built.glob("data/*.jsonl")).read_bytes() + b'{"messages": 7}\n')
-    options = {"require": ["schema"], "mode": "thinking"}
-    command = ["--require", "schema", "--mode", "thinking", "--masks", "trl", "--unit", "turn"]
+    options = {"require": ["schema", "engine"], "mode": "thinking"}
+    command = [
+        "--require",
+        "schema",
+        "--require",
+        "engine",
+        "--mode",
+        "thinking",
+        "--masks",
+        "trl",
+        "--unit",
+        "turn",
+    ]
     shown = printed("verify", bad, *command, code=1)
     reports = []
     summary = builder.verify_dataset(
