@@ -74,7 +74,6 @@ _UNKNOWN = "unknown"
 
 def finalize(
     results: Sequence[ChunkResult],
-    weights: Sequence[float],
     unreadable: Sequence[Problem],
     config: Config,
     writer: Writer,
@@ -85,15 +84,14 @@ def finalize(
 ) -> BuildResult:
     """Writes data/, meta/ and rejects.jsonl and counts every outcome. Raises LedgerFault.
 
-    `weights` are the shares of the results' conversations to select; `review` are the decisions in
-    the file named by `select.review`. `changed` maps the ids of samples that are left out, since
-    `datasets` does not give them back, to what it changes.
-    `style` is that of the target's template.
+    `review` are the decisions in the file named by `select.review`. `changed` maps the ids of
+    samples that are left out, since `datasets` does not give them back, to what it changes. `style`
+    is that of the target's template.
     """
     built = BuildResult(writer, is_beside=style.beside, review=review)
     in_pieces = config.normalize.unit != "conversation" or config.limits.too_long != "reject"
     options = ChoiceOptions(in_pieces, config.shares, config.select, config.split)
-    table = list(_table(results, weights, options, review, built))
+    table = list(_table(results, options, review, built))
     drops_near = config.audit.options.near_duplicates == "drop"
     choice = choose(
         table,
@@ -128,7 +126,6 @@ def finalize(
 
 def _table(
     results: Sequence[ChunkResult],
-    weights: Sequence[float],
     options: ChoiceOptions,
     review: Review | None,
     built: BuildResult,
@@ -138,7 +135,7 @@ def _table(
     Counts in `built` how many samples meet each condition.
     """
     needs_samples = bool(options.shares or options.select.fields or review)
-    for source, (result, weight) in enumerate(zip(results, weights, strict=True)):
+    for source, result in enumerate(results):
         samples = result.samples() if needs_samples else iter(())
         for entry in result.entries():
             values = [
@@ -151,7 +148,7 @@ def _table(
                 built.judged += len(values)
                 for item in values:
                     built.unmet.update(options.select.unmet(item))
-            yield _row(entry, source, result, weight, values, options, review)
+            yield _row(entry, source, result, values, options, review)
 
 
 def _values(line: bytes, meta: bytes, select: SelectOptions) -> dict[str, Json]:
@@ -170,7 +167,6 @@ def _row(
     entry: ConversationEntry,
     source: int,
     result: ChunkResult,
-    weight: float,
     samples: Sequence[dict[str, Json]],
     options: ChoiceOptions,
     review: Review | None,
@@ -190,7 +186,7 @@ def _row(
         entry,
         tuple(rows),
         source=source,
-        weight=weight,
+        weight=result.weight,
         format=entry.format or result.summary.format or _UNKNOWN,
         group=intern(select.group(last)),
     )

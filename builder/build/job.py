@@ -126,7 +126,10 @@ def build(
             review,
             pool,
         )
-        built, is_in_place = publish(results, [task.weight for task in tasks], unreadable, run)
+        weighted = [
+            replace(result, weight=task.weight) for task, result in zip(tasks, results, strict=True)
+        ]
+        built, is_in_place = publish(weighted, unreadable, run)
         if is_in_place:
             if remote is not None:
                 remote.upload(out)

@@ -88,7 +88,7 @@ def merge(
         run = PublishContext(
             chosen, target, origin, str, work, out, "merge", workers, started, phase, review
         )
-        built, _ = publish(results, [1.0] * len(results), [], run)
+        built, _ = publish(results, [], run)
     return built
 
 

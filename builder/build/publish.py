@@ -166,7 +166,6 @@ class PublishContext:
 
 def publish(
     results: Sequence[ChunkResult],
-    weights: Sequence[float],
     unreadable: Sequence[Problem],
     run: PublishContext,
 ) -> tuple[BuildResult, bool]:
@@ -195,7 +194,6 @@ def publish(
             run.phase("write", None)
             built = finalize(
                 results,
-                weights,
                 unreadable,
                 config,
                 Writer(run.work),

@@ -72,11 +72,15 @@ class ResultSummary:
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """A finished result. `sizes` are those of its samples, entries and rejects, in bytes."""
+    """A finished result. `sizes` are those of its samples, entries and rejects, in bytes.
+
+    `weight` is the share of its conversations to select.
+    """
 
     path: Path
     summary: ResultSummary
     sizes: tuple[int, int, int]
+    weight: float = 1.0
 
     def entries(self) -> Iterator[ConversationEntry]:
         """Yields the entries, in order."""
