@@ -442,6 +442,9 @@ class _Dify(_Log):
 
 # -- documents, lines and databases ----------------------------------------------------------------
 
+_OF_STEPS = frozenset({"input", "output", "inputs", "outputs"})
+"""What a step of a trace took and gave: that a request has such messages is no history."""
+
 _Found = tuple[str, str | None, list[Json]]
 """Name, model and messages of a history."""
 
@@ -483,6 +486,8 @@ class _Framework:
         elif isinstance(value, dict):
             own, model = name_of(value, *_IDS), name_of(value, "model", "model_name")
             for key, item in value.items():
+                if key in _OF_STEPS:
+                    continue
                 title = own or (name if key in _PLAIN else key)
                 for found, inner, messages in self.histories(item, title, depth + 1):
                     yield found, inner or model, messages
