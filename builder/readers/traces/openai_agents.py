@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolCall, ToolResult
@@ -16,7 +16,6 @@ from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.comparison import (
     calls,
     mark_repeats,
-    with_request_keys,
     with_session_keys,
 )
 from builder.readers.toolkit.history import upwards
@@ -26,7 +25,6 @@ from builder.readers.toolkit.narrow import (
     as_list,
     as_str,
     first_of,
-    json_in_text,
     name_of,
     name_or_none,
     unknown_code,
@@ -36,6 +34,7 @@ from builder.readers.toolkit.rows import collected, missing_records
 from builder.readers.traces.any_vendor import read_outcome, read_request
 from builder.readers.traces.parts import PartNotes
 from builder.readers.traces.steps import ModelCall, Step, TraceBuffer
+from builder.readers.traces.tool_runs import ToolRun, ToolRuns
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
@@ -161,44 +160,12 @@ _CUT = "... [truncated]"
 _MAX_DEPTH = 8
 
 
-@dataclass(slots=True)
-class _ToolRun:
-    """A run of a tool, as its function span logs it."""
-
-    where: str
-    trace: str
-    call: ToolCall
-    result: ToolResult
-    known: bool = False
-
-    def fits(self, call: ToolCall) -> bool:
-        """Returns whether a call may be the one that was run."""
-        same = json_in_text(self.call.arguments) == json_in_text(call.arguments)
-        return self.call.name == call.name and same
-
-
-def _run_of(where: str, trace: str, data: dict[str, Json], error: dict[str, Json]) -> _ToolRun:
+def _run_of(where: str, trace: str, data: dict[str, Json], error: dict[str, Json]) -> ToolRun:
     name = as_str(data.get("name"))
     content = text_or_data(data.get("output"))
     result = ToolResult(content, name=name, is_error=bool(error))
-    return _ToolRun(where, trace, ToolCall(name, data.get("input")), result)
-
-
-def _with_errors(
-    message: Message, made: dict[str | None, ToolCall], failed: Sequence[_ToolRun]
-) -> Message:
-    parts = tuple(
-        replace(part, is_error=True)
-        if isinstance(part, ToolResult)
-        and any(
-            run.result.content == part.content and run.fits(made[part.call_id])
-            for run in failed
-            if part.call_id in made
-        )
-        else part
-        for part in message.parts
-    )
-    return replace(message, parts=parts)
+    call = ToolCall(name, data.get("input"))
+    return ToolRun(where, where, trace, call, result, failed=bool(error))
 
 
 def _model_call(where: str, data: dict[str, Json], error: dict[str, Json]) -> ModelCall | None:
@@ -277,7 +244,7 @@ class _Collector(TraceBuffer):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.runs: dict[str, list[_ToolRun]] = {}  # by trace
+        self.runs = ToolRuns("function", by_arguments=True)
         self.bare: set[str] = set()  # ids of agents without tools
         self.origins: dict[str, str] = {}  # the traces of model calls by their place
         self.undefined: set[tuple[str, str]] = set()  # traces, and tools that their agents lack
@@ -317,7 +284,7 @@ class _Collector(TraceBuffer):
             return
         order = as_str(span.get("started_at"))
         if kind == "function" and data.get("input") is not None:
-            self.runs.setdefault(trace, []).append(_run_of(where, trace, data, error))
+            self.runs.add(_run_of(where, trace, data, error))
             return
         if kind == "agent" and data.get("tools") == [] and not data.get("handoffs") and name:
             self.bare.add(name)
@@ -345,19 +312,7 @@ class _Collector(TraceBuffer):
         """Yields the events that are still open, then runs of tools that no request contains."""
         for event in super().rest():
             yield self._completed(event)
-        for run in (run for runs in self.runs.values() for run in runs):
-            if run.known:
-                yield Ignored("function")
-                continue
-            pair = [Message("assistant", (run.call,)), Message("tool", (run.result,))]
-            detail = "a tool's run; the request that called it is not in the log"
-            yield Conversation(
-                id=f"{run.trace}/{run.where}",
-                record=run.where,
-                messages=with_request_keys(pair),
-                records=1,
-                problems=(Problem("no_request", run.where, detail, records=0),),
-            )
+        yield from self.runs.events()
 
     def _completed_step(
         self, trace: str, step: Step, parents: dict[str | None, str | None]
@@ -367,15 +322,10 @@ class _Collector(TraceBuffer):
             return step
         is_bare = any(one in self.bare for one in upwards(step.parent, parents.get, {step.id}))
         tools = () if step.call.tools is None and is_bare else step.call.tools
-        runs = self.runs.get(trace, ())
-        made = {one.id: one for message in step.call.messages for one in calls(message)}
-        answers = (one.message for one in step.call.outcome.answers)
-        for call in (*made.values(), *(one for message in answers for one in calls(message))):
-            for run in runs:
-                run.known = run.known or run.fits(call)
+        answers = [one.message for one in step.call.outcome.answers]
+        self.runs.note(trace, [*step.call.messages, *answers])
         # A later trace continues the conversation: its requests have results of earlier ones.
-        failed = [run for own in self.runs.values() for run in own if run.result.is_error]
-        messages = tuple(_with_errors(one, made, failed) for one in step.call.messages)
+        messages = self.runs.with_errors(None, step.call.messages)
         return replace(step, call=replace(step.call, tools=tools, messages=messages))
 
     def _completed(self, event: Event) -> Event:
@@ -383,20 +333,14 @@ class _Collector(TraceBuffer):
         if not isinstance(event, Conversation) or not event.messages:
             return event
         trace = self.origins.get(event.record.rpartition(" to ")[2], "")
-        runs = list(self.runs.get(trace, ()))
         if any((trace, call.name) in self.undefined for call in calls(event.messages[-1])):
             last = replace(event.messages[-1], untrained="undefined_tool")
             event = replace(event, messages=(*event.messages[:-1], last))
-        completed: list[ToolResult] = []
-        for call in calls(event.messages[-1]):
-            run = next((run for run in runs if run.fits(call) and run.result.content), None)
-            if run is not None:
-                runs.remove(run)
-                completed.append(replace(run.result, call_id=call.id))
+        completed = self.runs.results(trace, event.messages[-1])
         if not completed:
             return event
         changes = {**event.changes, "results_from_tool_spans": len(completed)}
-        messages = (*event.messages, Message("tool", tuple(completed)))
+        messages = (*event.messages, Message("tool", completed))
         return replace(event, messages=messages, changes=changes)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,8 +19,6 @@ from builder.conversation import (
     Ignored,
     Json,
     Message,
-    Part,
-    ToolResult,
     Used,
 )
 from builder.problem import Problem
@@ -33,7 +31,6 @@ from builder.readers.toolkit.comparison import (
     calls,
     digests,
     is_same_turn,
-    looks_random,
     with_request_keys,
 )
 from builder.readers.toolkit.narrow import as_dict
@@ -48,6 +45,7 @@ from builder.readers.traces.spans import (
     first_dialect,
     open_spans,
 )
+from builder.readers.traces.tool_runs import ToolRun, ToolRuns
 from builder.sources.source import Source
 
 _MAX_ANCESTORS = 50
@@ -86,96 +84,6 @@ class _AgentTools:
             if (tools := self._tools.get((trace, span))) is not None:
                 return tools
         return None
-
-
-class _ToolRuns:
-    """Collects tool spans. Requests repeat them, except for last calls and unlogged requests."""
-
-    def __init__(self) -> None:
-        self._runs: list[tuple[str, str, str, SpanReading]] = []  # where, record, trace
-        self._results: dict[_CallKey, ToolResult | None] = {}  # None: several different ones
-        self._used: set[_CallKey] = set()  # results that completed a conversation
-        self._called: set[_CallKey] = set()  # calls that requests contain
-        self._failed: set[_CallKey] = set()  # calls whose run failed according to its span
-
-    @property
-    def has_runs(self) -> bool:
-        """Whether the log has any."""
-        return bool(self._runs)
-
-    def take(self, span: Span, reading: SpanReading) -> None:
-        """Adds a run of a tool."""
-        self._runs.append((span.where, span.place, span.trace, reading))
-        call_id = reading.call.id if reading.call is not None else None
-        if call_id and span.failed:
-            self._failed.add(_key(span.trace, call_id))
-        if call_id and reading.result is not None:
-            key = _key(span.trace, call_id)
-            same = self._results.get(key, reading.result) == reading.result
-            self._results[key] = reading.result if same else None
-
-    def with_errors(self, trace: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Returns the messages with the results of failed runs marked as errors."""
-        if not self._failed:
-            return messages
-        return tuple(
-            replace(message, parts=tuple(self._with_error(trace, part) for part in message.parts))
-            if message.role == "tool"
-            else message
-            for message in messages
-        )
-
-    def _with_error(self, trace: str, part: Part) -> Part:
-        if not isinstance(part, ToolResult) or _key(trace, part.call_id or "") not in self._failed:
-            return part
-        return replace(part, is_error=True)
-
-    def answers(self, trace: str, messages: tuple[Message, ...]) -> tuple[ToolResult, ...]:
-        """Returns the known results of the calls in a conversation's last message."""
-        made = (call for message in messages for call in calls(message))
-        self._called.update(_key(trace, call.id) for call in made if call.id)
-        results: dict[_CallKey, ToolResult] = {}
-        for call in calls(messages[-1]):
-            key = _key(trace, call.id or "")
-            result = self._results.get(key)
-            if result is not None and result.name in (None, call.name):
-                results[key] = result
-        self._used.update(results)
-        return tuple(results.values())
-
-    def events(self, traces: Container[str]) -> Iterator[Event]:
-        """Yields an event for each run, once all requests are known; `traces` are their traces.
-
-        A run whose call is in no request becomes a conversation, since the call was made.
-        """
-        for where, record, trace, reading in self._runs:
-            call_id = reading.call.id if reading.call is not None else None
-            key = _key(trace, call_id or "")
-            known = key in self._called if call_id else trace in traces
-            if key in self._used:
-                yield Used()
-            elif known or reading.call is None:
-                yield Ignored("tool_span")
-            else:
-                self._called.add(key)
-                messages = [Message("assistant", (reading.call,))]
-                if reading.result is not None:
-                    messages.append(Message("tool", (reading.result,)))
-                detail = "a tool's run; the request that called it was not logged"
-                yield Conversation(
-                    id=f"{trace}/{where}" if trace else where,
-                    record=record,
-                    messages=with_request_keys(messages),
-                    records=1,
-                    problems=(Problem("no_request", where, detail, records=0),),
-                )
-
-
-_CallKey = tuple[str, str]
-
-
-def _key(trace: str, call_id: str) -> _CallKey:
-    return ("" if looks_random(call_id) else trace), call_id
 
 
 _READERS: dict[str, Callable[[Span], SpanReading | None]] = {
@@ -237,7 +145,7 @@ class _Log:
         self._answered: OrderedDict[bytes, list[Message]] = OrderedDict()  # by the request's digest
         self._partial: set[str] = set()  # sessions whose history the server keeps
         self._agents = _AgentTools()
-        self._tools = _ToolRuns()
+        self._tools = ToolRuns("tool_span")
         self._runs: list[tuple[Span, SpanReading]] = []  # agent spans that may replace requests
         self._run_traces: set[str] = set()  # traces of the agent spans that did
         self._sent: set[bytes] = set()  # digests of requests, without their session
@@ -255,7 +163,11 @@ class _Log:
         if reading.kind == "model":
             yield from self._request(span, reading)
         elif reading.kind == "tool":
-            self._tools.take(span, reading)
+            failed = span.failed and reading.call is not None
+            run = ToolRun(
+                span.where, span.place, span.trace, reading.call, reading.result, failed=failed
+            )
+            self._tools.add(run)
         elif reading.kind == "other":
             yield Ignored("other_log" if span.log else reading.code)
         elif reading.history is None or span.trace in self._logged_traces:
@@ -295,7 +207,7 @@ class _Log:
         history = reading.history
         if history is None or reading.whole:
             return reading
-        if reading.is_exchange and not self._tools.has_runs:
+        if reading.is_exchange and not self._tools.runs:
             known = {message.role for message in history.messages}
             lacks = {"history", "tools", *({"system"} - known)}
             answers = tuple(answer.in_context(Context.lacking(lacks)) for answer in reading.answers)
@@ -401,7 +313,8 @@ class _Log:
         origin = self._origins[last or first]
         messages = self._tools.with_errors(origin.trace, event.messages)
         changes = Counter(event.changes)
-        if results := self._tools.answers(origin.trace, messages):
+        self._tools.note(origin.trace, messages)
+        if results := self._tools.results(origin.trace, messages[-1]):
             messages = (*messages, Message("tool", results))
             changes["results_from_tool_spans"] += len(results)
         tools = event.tools
