@@ -26,6 +26,7 @@ from builder.dataset.review import Review
 from builder.jsonio import loads
 from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
+from builder.output.rows import sample_features
 from builder.problem import Problem
 from builder.qwen3.flat import to_dialogue, written_style
 from builder.qwen3.templates import SPECIFIED, Style
@@ -326,6 +327,7 @@ def _write(
     matched: Matched,
 ) -> dict[int, str]:
     """Writes the selected samples; returns {number: id} of those kept in place of duplicates."""
+    features = sample_features(weighted=built.is_weighted, beside=built.is_beside)
     writers: dict[str, SplitWriter] = {}
     ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
     for number, (line, meta) in enumerate(_samples(results)):
@@ -335,13 +337,7 @@ def _write(
         if number in ids:
             ids[number] = _meta(meta).id
         if split not in writers:
-            writers[split] = SplitWriter(
-                built.writer,
-                split,
-                config.output.formats,
-                weighted=built.is_weighted,
-                beside=built.is_beside,
-            )
+            writers[split] = SplitWriter(built.writer, split, config.output.formats, features)
         if number in matched.pairs:
             known = _meta(meta)
             pairs = (*known.preferences, *matched.pairs[number])

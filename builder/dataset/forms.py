@@ -57,6 +57,7 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Che
         raw = []
     for index, item in enumerate(map(as_dict, raw)):
         role, content, weight = item.get("role"), item.get("content"), item.get("weight")
+        thought, is_answer = item.get("reasoning_content"), role == "assistant"
         if not isinstance(role, str):
             findings.append(
                 CheckFinding("format", f"messages[{index}].role: is not a string", index)
@@ -69,16 +70,16 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Che
             keys = ", ".join(sorted(extra))
             message = f"messages[{index}]: unknown keys {keys}: not the flat form"
             findings.append(CheckFinding("format", message, index))
-        elif not _is_thought(item.get("reasoning_content"), role):
+        elif thought is not None and not (is_answer and isinstance(thought, str)):
             message = f"messages[{index}].reasoning_content: is not text of an assistant message"
             findings.append(CheckFinding("format", message, index))
-        elif not _is_weight(weight, role):
+        elif weight is not None and not (is_answer and type(weight) is int and weight in (0, 1)):
             message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
             findings.append(CheckFinding("format", message, index))
         else:
             messages.append((role, content))
             weights.append(weight if isinstance(weight, int) else None)
-            thoughts.append(str(item.get("reasoning_content") or ""))
+            thoughts.append(str(thought or ""))
     tools = value.get("tools")
     if not encoded_tools and _is_encoded(tools):
         message = (
@@ -139,14 +140,6 @@ def _is_encoded(tools: Json) -> bool:
     return isinstance(tools, str) or (
         isinstance(tools, list) and any(isinstance(tool, str) for tool in tools)
     )
-
-
-def _is_thought(value: Json, role: str) -> bool:
-    return value is None or (role == "assistant" and isinstance(value, str))
-
-
-def _is_weight(value: Json, role: str) -> bool:
-    return value is None or (role == "assistant" and type(value) is int and value in (0, 1))
 
 
 def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ from builder.finding import CheckFinding
 from builder.jsonio import dumps
 from builder.normalize.units import example, plan_windows, turn_sizes
 from builder.output.folder import folder_aside, put_in_place
-from builder.output.rows import TOOLS, ParquetFile, declarations
+from builder.output.rows import TOOLS, ParquetFile, declarations, row_file
 from builder.parallel.host import quiet_datasets
 from builder.problem import UsageError
 from builder.qwen3.flat import flatten, to_dialogue
@@ -301,9 +301,7 @@ def _write(
                 continue
         split = found.split
         if split not in writers:
-            path = root / data_file(split, variant.kind)
-            is_table = variant.kind == "parquet"
-            writers[split] = ParquetFile(path, features) if is_table else path.open("wb")
+            writers[split] = row_file(root / data_file(split, variant.kind), features)
             written[split] = SplitRows()
         exported.splits[split] += 1
         if variant.of_pairs:
@@ -468,9 +466,12 @@ def _companions(
     )
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")
+    amount = f"{exported.rows} rows from {exported.written} samples"
+    if variant.of_pairs:
+        amount = f"{exported.rows} pairs of {exported.samples} samples"
     body = (
         f"---\n{text}---\n\n# {variant.name}\n\n{variant.summary}.\n\n"
-        f"{_amount(variant, exported)}, the longest {exported.longest} tokens. Written by `builder"
+        f"{amount}, the longest {exported.longest} tokens. Written by `builder"
         f" export --to {variant.name}`; every row was loaded again and gives the verified text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )
@@ -486,12 +487,6 @@ def _companions(
     for name, content in files.items():
         path = (root / "configs" / name).resolve()
         path.write_text(content, encoding="utf-8")
-
-
-def _amount(variant: Variant, exported: Exported) -> str:
-    if variant.of_pairs:
-        return f"{exported.rows} pairs of {exported.samples} samples"
-    return f"{exported.rows} rows from {exported.written} samples"
 
 
 def _digest(root: Path) -> str:

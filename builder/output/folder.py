@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from builder.distribution import DISTRIBUTION
 from builder.output.manifest import MANIFEST, FileEntry, Manifest
-from builder.output.rows import ParquetFile, sample_features
+from builder.output.rows import Feature, ParquetFile, row_file
 from builder.paths import expand_home, file_inside
 from builder.problem import UsageError
 from builder.sources.store import connect, faults
@@ -144,13 +144,6 @@ def _listed(out: Path) -> set[str]:
     return {path for path, file in files.items() if file and not file.is_relative_to(state)}
 
 
-def _create(path: Path, *, weighted: bool, beside: bool) -> BinaryIO | ParquetFile:
-    """Creates a file of the kind that its suffix names."""
-    if path.suffix == ".parquet":
-        return ParquetFile(path, sample_features(weighted=weighted, beside=beside))
-    return path.open("wb")
-
-
 class SplitWriter:
     """Writes the samples of one split: data/ in every requested kind, and meta/.
 
@@ -158,16 +151,9 @@ class SplitWriter:
     """
 
     def __init__(
-        self,
-        writer: Writer,
-        split: str,
-        kinds: Sequence[str],
-        *,
-        weighted: bool = False,
-        beside: bool = False,
+        self, writer: Writer, split: str, kinds: Sequence[str], features: Sequence[Feature]
     ) -> None:
-        self._weighted = weighted
-        self._beside = beside
+        self._features = features
         self.writer = writer
         self.split = split
         self.kinds = kinds
@@ -198,9 +184,7 @@ class SplitWriter:
     def _next(self) -> None:
         self._end()
         for kind in self.kinds:
-            self._open[kind] = _create(
-                self._path("data", self._shards, kind), weighted=self._weighted, beside=self._beside
-            )
+            self._open[kind] = row_file(self._path("data", self._shards, kind), self._features)
         self._open["meta"] = self._path("meta", self._shards, "jsonl").open("wb")
         self._shards += 1
         self._size = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
@@ -50,6 +50,11 @@ def declarations(
     # not resolve.
     declared = loads(dumps({"features": list(features)}))
     return {"configs": [configuration], "dataset_info": declared}
+
+
+def row_file(path: Path, features: Sequence[Feature]) -> BinaryIO | ParquetFile:
+    """Creates a file of the kind that its suffix names, to which lines of JSONL are written."""
+    return ParquetFile(path, features) if path.suffix == ".parquet" else path.open("wb")
 
 
 _ROWS = 1000

@@ -146,10 +146,10 @@ def refusals(
         left = [item for item in findings if item.audit == audit and item.is_left]
         if left:
             by_design = all(manifest.leaves_by_design(audit, item.code) for item in left)
+            codes = [" ".join(item.code.split())[:80] for item in left]  # a manifest may be hostile
             open_findings = [
-                f"{_short(item.code)} {counted(item.count, 'time')} in"
-                f" {counted(item.samples, 'sample')}"
-                for item in left
+                f"{code} {counted(item.count, 'time')} in {counted(item.samples, 'sample')}"
+                for code, item in zip(codes, left, strict=True)
             ]
             remedy = f"build with {AUDIT_OPTIONS[audit]}"
             if by_design:
@@ -172,10 +172,6 @@ def refusals(
             f"the licence of {counted(unknown, 'sample')} is not known, and the dataset would be"
             " public (set inputs[].license)",
         )
-
-
-def _short(text: str) -> str:
-    return " ".join(text.split())[:80]
 
 
 def overrule(

@@ -130,7 +130,7 @@ def _rendered(reading: RowReading, verifier: Verifier) -> str | None:
     transformers 5 gives thoughts under other names to the template, which other programs do not.
     """
     tools: Any = reading.tools or None
-    unread = {key for key in ("reasoning", "thinking") if key not in _names_in(verifier.target)}
+    unread = {"reasoning", "thinking"}.difference(re.findall(r"\w+", verifier.target.template))
     messages = [
         {key: value for key, value in message.items() if key not in unread}
         for message in reading.messages
@@ -139,10 +139,6 @@ def _rendered(reading: RowReading, verifier: Verifier) -> str | None:
         return verifier.target.render(messages, tools)
     except Exception:  # any exception of a template is a finding about the row
         return None
-
-
-def _names_in(target: Target) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", target.template))
 
 
 def _size(item: LineReport | _Task) -> int:
