@@ -151,10 +151,9 @@ def _messages(dialogue: Dialogue) -> Iterator[dict[str, Any]]:
     for plain in structured(dialogue):
         message = dict(plain)
         if message["role"] == "assistant":
-            calls = [
-                {"id": f"call_{next(numbers)}", **call} for call in message.get("tool_calls", ())
-            ]
-            open_calls = iter([(call["id"], call["function"]["name"]) for call in calls])
+            made = [(f"call_{next(numbers)}", call) for call in message.get("tool_calls", ())]
+            open_calls = iter([(name, call["function"]["name"]) for name, call in made])
+            calls = [{"id": name, **call} for name, call in made]
             message |= {"tool_calls": calls} if calls else {}
             trained = next(answers).trained
             message |= {"weight": int(trained)} if has_context else {}

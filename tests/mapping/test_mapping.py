@@ -13,7 +13,6 @@ from builder.config import load_mapping
 from builder.config.load import parse_mapping
 from builder.conversation import Conversation, ToolCall
 from builder.problem import Problem, UsageError
-from builder.readers import readers
 from builder.readers.mapping.read import check_mapping, mapped_reader
 from builder.testing import read_counted
 
@@ -68,18 +67,6 @@ def test_the_examples(name):
         assert conversation.model == "acme-2"
 
 
-def test_results_inside_an_answer_follow_it(tmp_path):
-    mapping = {
-        "conversation": {"messages": "steps"},
-        "message": {"role": "r", "text": "t", "calls": "c", "results": "o"},
-    }
-    row = {
-        "steps": [{"r": "user", "t": "hi"}, {"r": "ai", "c": [{"name": "f"}], "o": [{"t": "4"}]}]
-    }
-    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
-    assert plain(conversation) == [("user", "hi"), ("assistant", "f"), ("tool", "4")]
-
-
 def parts_of(events):
     """Returns messages and tools; calls without the key that identifies them in a whole log."""
 
@@ -91,28 +78,6 @@ def parts_of(events):
         for event in events
         if isinstance(event, Conversation)
     ]
-
-
-def test_the_rows_of_a_reader(tmp_path):
-    """The reader of OpenAI's rows is the oracle."""
-    for log in sorted((ROOT / "data").rglob("*.jsonl")):
-        source = Source(log.name, log)
-        if not readers()["openai-chat"].recognise(source):
-            continue
-        rows = [json.loads(line) for line in log.read_text().splitlines()]
-        if not all(isinstance(row.get("messages"), list) for row in rows):
-            continue
-        theirs = list(readers()["openai-chat"].read(source))
-        mapping = {
-            "conversation": {"messages": "messages", "tools": "tools"},
-            "message": {
-                "role": "role", "text": "content", "calls": "tool_calls",
-                "call": {"name": "function.name", "arguments": "function.arguments", "id": "id"},
-                "result": {"id": "tool_call_id"},
-            },
-        }  # fmt: skip
-        ours = read(spec_of(tmp_path, mapping), Source(log.name, log))
-        assert parts_of(ours) == parts_of(theirs)
 
 
 def test_faults_are_counted(tmp_path):
@@ -199,32 +164,6 @@ def test_hostile_values_stop_nothing(tmp_path):
     spec = spec_of(tmp_path, mapping)
     for value in (None, 1, "{", "[1]", [None], [{"r": 1, "t": {}, "c": 3}], {"r": []}):
         read(spec, lines(tmp_path, {"m": value, "x": value}))
-
-
-def test_faults_of_keys_and_of_values_are_shown_together(tmp_path):
-    path = tmp_path / "mapping.yaml"
-    path.write_text(
-        "conversation: {mesages: m}\nmessage: {role: r, roles: {a: usr}, text: 'words[', txet: x}\n"
-    )
-    with pytest.raises(UsageError) as raised:
-        load_mapping(path)
-    keys = [line.removeprefix(f"{path}: ").split(":")[0] for line in str(raised.value).split("\n")]
-    assert keys == ["message.txet", "conversation.mesages", "message.text", "message.roles.a"]
-
-
-def test_default_paths_of_calls_are_read(tmp_path):
-    call = {"name": "search", "arguments": {"words": "of the cats"}}
-    messages = [
-        {"role": "user", "text": "Hello there"},
-        {"role": "ai", "calls": [call]},
-        {"role": "tool", "text": "three of them"},
-    ]
-    mapping = {"conversation": {"messages": "m", "id": "id"},
-               "message": {"role": "role", "text": "text", "calls": "calls"}}  # fmt: skip
-    path = tmp_path / "mapping.yaml"
-    path.write_text(yaml.safe_dump(mapping))
-    (event,) = mapped_reader(load_mapping(path)).read(written(tmp_path, [{"id": 1, "m": messages}]))
-    assert not event.changes
 
 
 TOOL = {"name": "search", "description": "Searches the web."}
@@ -421,24 +360,6 @@ MARKED = [
     ({"text": "Roses are red.", "trainable": False}, "zero_weight"),
     ({"text": "Roses are red.", "interrupted": False, "train": True}, None),
 ]
-
-
-@pytest.mark.parametrize(("answer", "code"), MARKED)
-def test_the_marks_of_an_answer_are_read(tmp_path, answer, code):
-    mapping = {"conversation": {"messages": "m"}, "message": {"role": "role", "text": "text"}}
-    row = {"m": [{"role": "user", "text": "Write a poem"}, {"role": "assistant", **answer}]}
-    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
-    assert conversation.messages[-1].untrained == code
-
-
-def test_a_channel_of_thoughts_is_no_answer(tmp_path):
-    mapping = {"conversation": {"messages": "m"}, "message": {"role": "role", "text": "text"}}
-    texts = [("analysis", "I should name one."), ("final", "The Mur.")]
-    answers = [{"role": "assistant", "channel": name, "text": text} for name, text in texts]
-    row = {"m": [{"role": "user", "text": "Name a river"}, *answers]}
-    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
-    kinds = [type(part).__name__ for one in conversation.messages for part in one.parts]
-    assert kinds == ["Text", "Reasoning", "Text"]
 
 
 @pytest.mark.parametrize(

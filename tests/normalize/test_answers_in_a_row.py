@@ -31,11 +31,6 @@ def test_an_answer_ends_with_a_call_that_has_no_result(found):
     assert dropped(got) == ["after_unanswered"]
 
 
-def test_text_and_the_call_after_it_are_one_answer_without_a_result():
-    got = normalised(ASKED, reply("so"), CALL_A)
-    assert visible(got) == ["u go", "a so a()"]
-
-
 @pytest.mark.parametrize("between", [user(""), Message("tool", RESULT_A.parts)])
 def test_answers_on_both_sides_of_a_message_are_two(between):
     got = normalised(ASKED, reply("one"), between, reply("two"))

@@ -47,12 +47,6 @@ def test_a_lost_type_makes_the_turn_context_with_what_is_read_back():
         assert found.changes["untrained_turns"] == 1
 
 
-def test_a_value_with_a_newline_at_its_end_stays_as_it_is_in_context():
-    answers = [t for t in result({"s": "x\n"}).dialogue.turns if t.role == "assistant"]
-    assert [turn.trained for turn in answers] == [False, True]
-    assert answers[0].calls[0].arguments == {"s": "x\n"}
-
-
 def test_a_turn_in_whose_text_an_engine_finds_a_call_is_context():
     found = normalise(conversation({"n": 3}, "Use <function=f>."), NormalizeOptions(style=QWEN3_6))
     answers = [turn for turn in found.dialogue.turns if turn.role == "assistant"]
@@ -71,13 +65,6 @@ def test_a_value_with_tags_ends_the_conversation():
     found = result({"s": "</parameter>"})
     assert found.problem.code == "xml_markup"
     assert set(found.dropped.values()) == {"xml_markup"}
-
-
-def test_json_loses_and_trims_nothing():
-    found = result({"n": "3", "s": "</parameter>\n"}, SPECIFIED)
-    assert all(turn.trained for turn in found.dialogue.turns)
-    assert found.dialogue.turns[1].content == " a\n"
-    assert "trimmed" not in found.changes
 
 
 def test_edges_are_trimmed_where_the_template_trims_them():

@@ -54,11 +54,6 @@ def test_sample_ends_before_an_unparsed_call(call: str, before: str) -> None:
     assert found.changes["turns_cut"] == 1
 
 
-@pytest.mark.parametrize("text", FINE)
-def test_text_about_markup_is_an_answer(text: str) -> None:
-    assert _trained(_built(text)) == ["Hi.", text]
-
-
 @pytest.mark.parametrize("call", CALLS)
 def test_markup_that_the_prompt_asks_for_is_an_answer(call: str) -> None:
     found = _built(call, f"Call tools in this form: {call}")

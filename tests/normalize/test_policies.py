@@ -70,12 +70,6 @@ def test_harness_text_in_an_assistant_message_is_not_trained():
     assert visible(weighted) == ["u hi", "a- <note>be kind</note>", "u go on", "a a"]
 
 
-def test_text_between_the_pieces_of_one_turn_is_placed_after_the_turn():
-    pieces = (calls("f", turn="t"), user(REMINDER), calls("g", turn="t"))
-    kept = normalised(user("hi"), *pieces, results("f", "g"), reply("a"))
-    assert visible(kept) == ["u hi", "a f() g()", "t f! g!", "u <note>be kind</note>", "a a"]
-
-
 # -- system -----------------------------------------------------------------------------------
 
 LATE = (system(), user("hi"), calls("f"), results("f"), system("late"), reply("a"))
@@ -187,18 +181,6 @@ def test_definitions_of_uncalled_tools_may_be_left_out():
     assert few.changes["tools_left_out"] == 2
 
 
-@pytest.mark.parametrize("offered", [["f"], ["f", "g"]])
-def test_a_call_of_a_tool_that_was_not_offered_lowers_the_context_level(offered):
-    tools = tuple({"name": name, "parameters": {}} for name in offered)
-    messages = (user("hi"), calls("f"), results("f"), calls("g"), results("g"), reply("b"))
-    got = normalised(*messages, tools=tools, context=Context("proven"), missing_tools="infer")
-    names = [tool["function"]["name"] for tool in got.dialogue.tools]
-    assert names == ["f", "g"]
-    as_sent = "g" in offered
-    assert set(got.contexts) == {Context("proven") if as_sent else Context("partial", ("tools",))}
-    assert got.tools_source == ("logged" if as_sent else "mixed")
-
-
 F = {"name": "f", "parameters": {"type": "object"}}
 MISTAKEN = (user("hi"), calls("f"), results("f"), calls("g"), results("g"), reply("b"))
 
@@ -238,22 +220,6 @@ def test_a_tool_that_another_request_defines_has_that_definition():
     assert set(got.contexts) == {Context("partial", ("tools",))}
 
 
-def test_a_request_without_tools_has_the_definitions_of_other_requests():
-    """And those of a tool that none of them defines are inferred beside them."""
-    f = {"type": "function", "function": {**F, "description": "real"}}
-    g = {"type": "function", "function": {"name": "g", "description": "real"}}
-    got = normalised(
-        *MISTAKEN, context=Context("proven"), shared_tools=SharedTools(source={"f": f, "g": g})
-    )
-    assert list(got.dialogue.tools) == [f, g]
-    assert (got.tools_source, got.changes["tool_shared"]) == ("shared", 2)
-    assert "tool_inferred" not in got.changes
-    assert set(got.contexts) == {Context("partial", ("tools",))}
-    got = normalised(*MISTAKEN, shared_tools=SharedTools(source={"g": g}))
-    assert [tool["function"].get("description") for tool in got.dialogue.tools] == ["real", None]
-    assert (got.tools_source, got.changes["tool_inferred"]) == ("mixed", 1)
-
-
 def test_a_server_side_tool_lowers_the_context_level():
     own = {"type": "web_search_20250305", "name": "web_search"}
     tools = ({"name": "f", "parameters": {"type": "object"}}, own)
@@ -262,14 +228,6 @@ def test_a_server_side_tool_lowers_the_context_level():
     assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
     assert set(got.contexts) == {Context("partial", ("tools",))}
     assert got.changes["server_tool_dropped"] == 1
-
-
-def test_no_definition_is_inferred_from_calls_that_are_left_out():
-    tools = ({"name": "f", "parameters": {"type": "object"}},)
-    messages = (user("hi"), calls("f"), results("f"), reply("a"), user("so"), calls("g"))
-    got = normalised(*messages, tools=tools, context=Context("proven"), end="answer")
-    assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
-    assert set(got.contexts) == {Context("proven")}
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ from support.conversations.messages import calls, reply, results, user
 
 from builder.codes import code_texts
 from builder.conversation import Conversation
-from builder.ledger import Ledger
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.normalize.remedies import recovery, remedy
+from builder.normalize.remedies import remedy
 
 
 def cut_off(text, code="truncated"):
@@ -47,10 +46,3 @@ def test_the_option_of_every_code_can_be_tried(code):
     talk = Conversation(id="c", record="1", messages=(user("q"), reply("a")))
     option = code_texts()[code].option
     assert remedy(talk, code, STRICT) == (option or None)
-
-
-def test_a_ledger_counts_what_an_option_keeps():
-    ledger = Ledger()
-    ledger.recoverable["no_final_answer"] = 2
-    assert recovery(ledger, "no_final_answer") == (2, "normalize.end: call")
-    assert recovery(ledger, "warmup") == (0, "")

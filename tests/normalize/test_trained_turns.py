@@ -66,27 +66,6 @@ def test_a_recorded_response_is_kept_after_any_turn():
     assert visible(normalised(*SEARCHED, recorded=True)) == ["u hi", "a f()"]
 
 
-def test_a_sample_ends_with_a_target():
-    talk = (user("hi"), reply("a"), user("b"), calls("f", untrained="edited"), results("f"))
-    weighted = normalised(*talk, untrained_turns="weight")
-    assert visible(weighted) == ["u hi", "a a"]
-    assert dropped(weighted) == ["edited"]
-    only = (user("hi"), calls("f", untrained=REPEAT), results("f"), reply("b", untrained=REPEAT))
-    for policy in ("split", "weight"):
-        none = normalised(*only, untrained_turns=policy)
-        assert (none.problem.code, dropped(none)) == ("no_target", ["no_target"])
-
-
-@pytest.mark.parametrize("code", [None, "repeat", "inserted"])
-def test_a_truncated_answer_stays_as_context(code):
-    half = Message("assistant", (Text("half"), Unparsed("", "truncated_answer")), untrained=code)
-    messages = (user("hi"), half, user("so"), reply("b"))
-    assert visible(normalised(*messages)) == ["u hi", "a- half", "u so", "a b"]
-    got = normalised(*messages, untrained_turns="split")
-    assert got.problem is not None
-    assert got.problem.code == (code if code == "inserted" else "truncated_answer")
-
-
 @pytest.mark.parametrize("policy", ["split", "weight"])
 def test_a_turn_that_used_a_server_side_tool_is_never_a_target(policy):
     assert visible(normalised(*SEARCHED)) == ["u hi", "a f()"]

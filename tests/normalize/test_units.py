@@ -166,20 +166,6 @@ def test_required_parity_rejects_samples_without_it(tmp_path):
     assert ledger["calls"]["dropped"] == {"parity": 1}
 
 
-def test_one_sample_per_turn_is_always_in_parity(tmp_path):
-    code, rows, ledger = build(tmp_path, {"require": ["match"]}, unit="turn")
-    assert code == 0
-    assert (
-        [row["parity"]["non-thinking"] for row in rows]
-        == [1, 1, 1]
-        == [row["assistant_turns"] for row in rows]
-    )
-    assert [len(row["spans"]) for row in rows] == [1, 1, 1]
-    assert ledger["samples"] == 3
-    assert ledger["conversations"]["built"] == 1
-    assert ledger["calls"] == {"logged": 1, "kept": 1, "dropped": {}}
-
-
 def test_thoughts_of_each_query_are_trained_in_its_own_sample(tmp_path):
     _, rows, _ = build(
         tmp_path, {"require": ["match"], "mode": "thinking"}, unit="query", reasoning="keep"
@@ -229,16 +215,6 @@ def test_all_samples_of_conversations_that_begin_alike_are_in_one_split(tmp_path
     assert [len(splits) for splits in found.values()] == [4] * 30, "the first turn is trained once"
     assert {len(set(splits)) for splits in found.values()} == {1}
     assert {splits[0] for splits in found.values()} == {"train", "test"}
-
-
-def test_only_the_sample_that_is_too_long_is_left_out(tmp_path):
-    (tmp_path / "in.jsonl").write_text(json.dumps({"messages": LOG, "tools": []}) + "\n")
-    (tmp_path / "c.yaml").write_text("limits: {max_tokens: 40}\nnormalize: {unit: query}")
-    out = tmp_path / "out"
-    inputs = [str(tmp_path / "in.jsonl"), "-c", str(tmp_path / "c.yaml")]
-    assert cli.main(["build", *inputs, "-o", str(out), "--quiet"]) == 1
-    rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_bytes().splitlines()]
-    assert [row["code"] for row in rejects] == ["max_tokens", "max_tokens"]
 
 
 def test_the_examples_in_the_documentation_are_renderings(verifier):

@@ -58,14 +58,6 @@ def test_turns_lost_to_an_unknown_part(messages, roles, missing):
     assert "hologram" not in text
 
 
-def test_calls_after_it_are_dropped_by_its_code():
-    found = built(ASK, ANSWER, Message("user", (STRANGE,)), CALL, RESULT, LAST)
-    assert (found.kept, found.dropped) == (frozenset(), {0: "after_unknown_part"})
-    found = built(ASK, Message("assistant", (STRANGE, ToolCall("f", {}, "1")), turn="1"), RESULT)
-    assert found.problem.code == "unknown_part"
-    assert found.dropped == {0: "unknown_part"}
-
-
 def test_nothing_known_is_rejected_with_the_name_of_the_type():
     found = built(Message("user", (STRANGE,)), ANSWER)
     assert (found.problem.code, found.problem.detail) == (

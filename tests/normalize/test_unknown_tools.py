@@ -106,12 +106,6 @@ def test_such_a_call_is_not_trained_and_defines_no_tool(content, context):
     assert [tool["function"]["name"] for tool in kept.dialogue.tools] == ["f"]
 
 
-def test_a_tool_that_the_log_lists_was_offered():
-    turns = (user("hi"), calls("g"), _refused("g", TEXT), reply("b"))
-    got = normalised(*turns, tools=({"name": "g", "parameters": {}},))
-    assert visible(got) == ["u hi", "a g()", "t Unknown tool: g", "a b"]
-
-
 def test_a_call_that_was_refused_before_the_tool_came_defines_nothing():
     second = Message("assistant", calls("g").parts, turn="2")
     turns = (user("hi"), calls("g"), _refused("g", TEXT), second, results("g"), reply("b"))

@@ -169,18 +169,6 @@ def test_windows_of_a_long_conversation(tmp_path, policy, unit):
     assert unit != "conversation" or all("weight" in m for m in answers(data[-1]))
 
 
-def test_windows_are_not_advised_for_turns_that_fit_into_none(tmp_path, capsys):
-    long = [{**turn, "content": "long " * 900} if turn is LOG[5] else turn for turn in LOG]
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps({"messages": long, "tools": []}) + "\n")
-    limits = "limits={max_tokens: 500, too_long: split}"
-    assert cli.main(["build", str(path), "-o", str(tmp_path / "out"), "--set", limits, "-v"]) == 0
-    printed = capsys.readouterr().out
-    assert "turn_too_long         1  turns that fit into no window of limits.max_tokens" in printed
-    assert "kept by limits.max_tokens: a larger number\n" in printed
-    assert "or limits.too_long: split" not in printed
-
-
 def test_the_beginning_of_a_long_conversation(tmp_path):
     data, meta, ledger = build(tmp_path, {}, {"max_tokens": 500, "too_long": "cut"})
     (row,), (about,) = data, meta

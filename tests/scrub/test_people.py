@@ -98,20 +98,9 @@ def test_owners_of_files_and_names_beside_mail_addresses(text, names):
     assert [text[hit.start : hit.end] for hit in hits if hit.kind == "user_name"] == names
 
 
-def test_the_full_name_of_an_author_is_found_again():
-    texts = ["Author: Ann Lee <a@acme.io>", "Ann Lee wrote it", "Ann, Lee"]
-    found = personal_in(texts)
-    finder = UserFinder(known_users(texts, found), ())
-    assert [len([*finder.hits(text)]) for text in texts] == [1, 1, 0]
-
-
 def test_a_name_that_no_label_proves_is_replaced_beside_its_address_only():
     shown, again = "Kotlin Script <k@acme.io>", "I will use Kotlin Script, in Java"
     assert marked(shown, again) == ["<Kotlin Script> <<k@acme.io>>", again]
-
-
-def test_names_of_tools_stay():
-    assert marked("/home/zed/x", "zed", reserved=["zed"]) == ["/home/<zed>/x", "zed"]
 
 
 def test_a_sample_to_publish_does_not_have_the_name(tmp_path):

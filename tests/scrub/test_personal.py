@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from support.runs.builds import build, lines
 from support.sensitive.personal import NOT_PERSONAL, PERSONAL
-from support.sensitive.planted import every_byte, row, scrubber
+from support.sensitive.planted import every_byte, row
 
 from builder.qwen3.calls import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn
@@ -140,11 +140,6 @@ def test_the_same_datum_has_the_same_pseudonym():
     assert phone in reported[1]
     assert scrubbed.changes == {"pseudonymised": 7}
     assert "lovelace" not in repr(asdict(scrubbed.dialogue))
-
-
-def test_reported_data_stay():
-    turns = (Turn("user", "ada@mail.acme.io"), Turn("assistant", "x"))
-    assert scrubber().dialogue(Dialogue(turns)).changes == {}
 
 
 @pytest.mark.parametrize(("mode", "samples"), [("pseudonymise", 2), ("reject", 1)])

@@ -1,6 +1,6 @@
 """Reads rows in forms that many datasets share: ShareGPT's turns, and columns of texts.
 
-Source: docs/formats/sharegpt.md and prompt-completion.md.
+Source: docs/formats/sharegpt.md, docs/formats/prompt-completion.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads runs of SWE-agent and mini-SWE-agent.
 
-Source: docs/formats/swe-agent.md and mini-swe-agent.md; models/ of both programs.
+Source: docs/formats/swe-agent.md, docs/formats/mini-swe-agent.md; models/ of both programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reads runs of tau-bench and tau2-bench (docs/formats: tau-bench.md, tau2-bench.md)."""
+"""Reads runs of tau-bench and tau2-bench.
+
+Source: docs/formats/tau-bench.md, docs/formats/tau2-bench.md.
+"""
 
 from __future__ import annotations
 
