@@ -2,15 +2,13 @@
 
 import inspect
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
-
-from typer.models import ArgumentInfo, OptionInfo
+from typing import Any, Literal, get_args, get_origin
 
 from builder.cli.app import COMMANDS
 from builder.cli.command import function_of
+from builder.cli.help import declared_options
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 HEAD = """# Commands
@@ -22,78 +20,66 @@ or a push failed); 2 an error in options, configuration or paths, in one line; 1
 same command continues. With `--json` one JSON object is printed on standard output, for errors too
 (`{"error", "exit_code"}`); messages go to standard error.
 """
+TABLE = "\n| option | value | default | |\n|---|---|---|---|\n"
 
 
-def parameters(command: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yields (name, type, declaration to typer, default) of each parameter of a command."""
-    hints = get_type_hints(command, include_extras=True)
-    for name, parameter in inspect.signature(command).parameters.items():
-        kind, info, *_ = get_args(hints[name])
-        yield name, kind, info, parameter.default
+def flags(row: Mapping[str, str]) -> str:
+    names = row["flags"].replace("/", " ").split() or [f"--{row['option'].replace('_', '-')}"]
+    return ", ".join(f"`{name}`" for name in names)
 
 
-def values(kind: Any, info: Any) -> str:
-    """Returns the values of an option: its choices, or the placeholder for its value."""
-    kinds = [item for item in (get_args(kind) or (kind,)) if item is not type(None)]
-    if get_origin(kind) is Literal:
-        return " \\| ".join(f"`{item}`" for item in get_args(kind))
-    if kinds and get_origin(kinds[0]) is Literal:
-        return " \\| ".join(f"`{item}`" for item in get_args(kinds[0]))
-    return str(info.metavar or "").replace("|", "\\|")
-
-
-def row(name: str, kind: Any, info: Any, default: Any) -> str:
-    first = [info.default] if isinstance(info.default, str) else []  # as Annotated stores them
-    written = [*first, *(info.param_decls or ())] or [f"--{name.replace('_', '-')}"]
-    names = ", ".join(f"`{item}`" for part in written for item in part.split("/"))
+def line(row: Mapping[str, str], kind: Any, default: Any) -> str:
+    kinds = (kind, *get_args(kind))
+    choices = next((get_args(one) for one in kinds if get_origin(one) is Literal), ())
+    value = " \\| ".join(f"`{item}`" for item in choices) or row["value"].replace("|", "\\|")
     plain = "" if default in (None, False, True, inspect.Parameter.empty) else f"`{default}`"
     repeated = " Repeatable." if "list" in str(kind) else ""
-    return f"| {names} | {values(kind, info)} | {plain} | {info.help}{repeated} |\n"
+    return f"| {flags(row)} | {value} | {plain} | {row['help']}{repeated} |\n"
 
 
-def shared_rows() -> list[str]:
-    """Returns the rows of options that are the same in three commands or more, each option once."""
-    found = (parameters(function_of(command)) for command in COMMANDS)
-    counts = Counter(
-        row(*item) for listed in found for item in listed if isinstance(item[2], OptionInfo)
-    )
-    by_option = {
-        label_of(item): item for item, commands in reversed(counts.most_common()) if commands > 2
-    }
-    return [item for item in counts if item == by_option.get(label_of(item))]
-
-
-def label_of(item: str) -> str:
-    return item.split(" | ", maxsplit=1)[0].removeprefix("| ")
-
-
-def section(command: Any, shared: list[str]) -> str:
-    found = list(parameters(command))
-    arguments = [item for item in found if isinstance(item[2], ArgumentInfo)]
-    rows = [row(*item) for item in found if isinstance(item[2], OptionInfo)]
-    labels = [info.metavar or name.upper() for name, _, info, _ in arguments]
-    usage = " ".join(["builder", command.__name__, *labels, "[OPTIONS]"])
-    lines = [f"\n## builder {command.__name__}\n\n{inspect.getdoc(command)}\n\n    {usage}\n\n"]
-    lines += [
-        f"- `{label}`: {info.help}\n"
-        for label, (_, _, info, _) in zip(labels, arguments, strict=True)
+def is_shared(row: Mapping[str, str]) -> bool:
+    """Returns whether most commands with the option have this row, which are more than two."""
+    if row["commands"] == "*":
+        return True
+    same = [
+        other["commands"].split()
+        for command in COMMANDS
+        for other in declared_options(command).values()
+        if other["option"] == row["option"]
     ]
-    own = [item for item in rows if item not in shared]
-    if own:
-        lines += ["\n| option | value | default | |\n|---|---|---|---|\n", *own]
-    common = [label_of(item) for item in rows if item in shared]
-    if common:
-        lines.append(f"\nAlso {', '.join(common)}.\n")
-    return "".join(lines)
+    return len(row["commands"].split()) == max(2.5, *map(len, same))
+
+
+def options_of(command: str) -> Iterator[tuple[Mapping[str, str], str]]:
+    """Yields (its row of options.tsv, its line of the page) of each option of a command."""
+    rows = declared_options(command)
+    for name, parameter in inspect.signature(function_of(command)).parameters.items():
+        if rows[name]["flags"] != "-":
+            kind = get_args(parameter.annotation)[0]
+            yield rows[name], line(rows[name], kind, parameter.default)
+
+
+def section(command: str) -> str:
+    arguments = [row for row in declared_options(command).values() if row["flags"] == "-"]
+    usage = " ".join(["builder", command, *(row["value"] for row in arguments), "[OPTIONS]"])
+    text = f"\n## builder {command}\n\n{inspect.getdoc(function_of(command))}\n\n    {usage}\n\n"
+    text += "".join(f"- `{row['value']}`: {row['help']}\n" for row in arguments)
+    found = [*options_of(command)]
+    if own := [shown for row, shown in found if not is_shared(row)]:
+        text += TABLE + "".join(own)
+    if common := [flags(row) for row, _ in found if is_shared(row)]:
+        text += f"\nAlso {', '.join(common)}.\n"
+    return text
 
 
 def page() -> str:
-    shared = shared_rows()
-    several = (
-        "\nOptions of several commands:\n\n| option | value | default | |\n|---|---|---|---|\n"
-    )
-    sections = [section(function_of(command), shared) for command in COMMANDS]
-    return HEAD + several + "".join(shared) + "".join(sections)
+    found = [item for command in COMMANDS for item in options_of(command)]
+    shared: dict[str, str] = {}
+    for row, shown in found:
+        if is_shared(row):
+            shared.setdefault(flags(row), shown)
+    several = "\nOptions of several commands:\n" + TABLE + "".join(shared.values())
+    return HEAD + several + "".join(map(section, COMMANDS))
 
 
 def main() -> None:
