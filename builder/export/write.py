@@ -282,9 +282,13 @@ def _write(
         dataset, variant, verifier, exported, only, max_tokens, cut=cut
     ):
         if variant.of_pairs:
-            item = replace(item, pairs=tuple(pairs.proven(found, item.sample)))  # noqa: PLW2901
-            if not item.pairs:
+            proven = list(pairs.proven(found, item.sample))
+            fitting = [pair for pair in proven if max_tokens is None or pair.tokens <= max_tokens]
+            if len(fitting) < len(proven):
+                exported.pairs_left_out[LONGER] += len(proven) - len(fitting)
+            if not fitting:
                 continue
+            item = replace(item, pairs=tuple(fitting))  # noqa: PLW2901 - completed
         try:
             rows = [
                 (dumps(row).encode("utf-8") + b"\n", text)
@@ -335,7 +339,7 @@ def _items(
             continue
         whole = _item(sample, verdict, verifier, row)
         parts = [(whole, verdict.tokens)]
-        if max_tokens is not None and verdict.tokens > max_tokens:
+        if max_tokens is not None and verdict.tokens > max_tokens and not variant.of_pairs:
             parts = list(_windows(whole, row, verifier, exported, max_tokens, cut=cut))
         for item, tokens in parts:
             if not only or fits(item, only):

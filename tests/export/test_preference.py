@@ -210,6 +210,15 @@ def test_datasets_loads_the_rows(pairs, tmp_path):
     assert list(loaded["train"]) == rows
 
 
+def test_a_pair_that_is_too_long_is_left_out_and_never_cut(pairs, tmp_path, capsys):
+    dataset, _, rows = pairs
+    command = ["export", str(dataset), "--to", "preference", "-o", str(tmp_path / "out"), "--json"]
+    assert cli.main([*command, "--max-tokens", "1"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert (result["rows"], result["windowed"]) == (0, 0)
+    assert result["pairs_left_out"]["longer"] >= len(rows)
+
+
 HOSTILE = [
     None,
     [],
