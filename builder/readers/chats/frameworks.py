@@ -364,7 +364,7 @@ _AGNO = frozenset({"from_history", "stop_after_tool_call", "add_to_agent_memory"
 class _Agno(_Log):
     @staticmethod
     def is_message(item: dict[str, Json]) -> bool:
-        return "role" in item and not _AGNO.isdisjoint(item)
+        return "role" in item and not (_AGNO - {"from_history"}).isdisjoint(item)
 
     def add(self, where: str, item: dict[str, Json]) -> str:
         role = {"model": "assistant", "developer": "system"}.get(
@@ -601,7 +601,7 @@ READERS = tuple(
         _Framework("autogen", r'(?:Assistant|User|System|Result)Message\\*"', _AutoGen),
         _Framework(
             "agno",
-            "from_history|stop_after_tool_call|add_to_agent_memory",
+            "stop_after_tool_call|add_to_agent_memory",
             _Agno,
             frozenset({"session_id", "runs"}),
         ),
