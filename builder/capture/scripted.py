@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -71,7 +70,7 @@ def _text_for(body: Body) -> str:
 
 
 def _smallest(schema: Body, depth: int) -> Any:
-    """Returns a small value that a schema's types, choices and lower and upper bounds permit."""
+    """Returns a small value that a schema permits."""
     for name in ("anyOf", "oneOf"):
         if (parts := as_list(schema.get(name))) and depth < _MAX_DEPTH:
             return _smallest(as_dict(parts[0]), depth + 1)
@@ -89,7 +88,7 @@ def _smallest(schema: Body, depth: int) -> Any:
     if kind == "array" and depth < _MAX_DEPTH:
         return [_smallest(as_dict(schema.get("items")), depth + 1)] * _count(schema.get("minItems"))
     if kind in ("integer", "number"):
-        return _number(schema, whole=kind == "integer")
+        return _number(schema)
     text = "x" * _count(schema.get("minLength"))
     return {"array": [], "object": {}, "boolean": False}.get(kind, text)
 
@@ -99,27 +98,14 @@ def _count(value: object) -> int:
     return min(int(str(value)), _MAX_ITEMS) if known else 0
 
 
-def _number(schema: Body, *, whole: bool) -> float:
-    """Returns 1 or the nearest number between the bounds of a schema, a whole one if there is one.
+def _number(schema: Body) -> float:
+    """Returns 1, or the bound of a schema that is nearest to it.
 
     Agents demand scores from 1 on without writing the bound into the schema.
     """
-    least, above = (_bound(schema, name, -math.inf) for name in ("minimum", "exclusiveMinimum"))
-    most, below = (_bound(schema, name, math.inf) for name in ("maximum", "exclusiveMaximum"))
-    low = max(_rounded(least, math.ceil), _rounded(above, math.floor) + 1)
-    high = min(_rounded(most, math.floor), _rounded(below, math.ceil) - 1)
-    if whole or low <= high:
-        return max(min(1, high), low)
-    return (max(least, above) + min(most, below)) / 2
-
-
-def _bound(schema: Body, name: str, unbounded: float) -> float:
-    value = schema.get(name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else unbounded
-
-
-def _rounded(bound: float, rounds: Callable[[float], int]) -> float:
-    return rounds(bound) if math.isfinite(bound) else bound
+    least, most = schema.get("minimum"), schema.get("maximum")
+    number = max(1, least) if isinstance(least, int | float) else 1
+    return min(number, most) if isinstance(most, int | float) else number
 
 
 def _stream(name: str, events: list[tuple[str, Body]]) -> str:

@@ -112,7 +112,7 @@ class _RequestContext:
     context: Context
 
 
-def find_stretches(
+def request_runs(
     lines: Sequence[SessionLine],
     assembly: Assembly,
     requests: Requests,
@@ -121,7 +121,7 @@ def find_stretches(
     repeated: Collection[str],
     ends: Sequence[ProcessEnd],
 ) -> list[_RequestRun]:
-    """Returns the stretches of a branch, in order; each has at least one target.
+    """Returns the runs of a branch, in order; each has at least one target.
 
     `ends`: the lines that a process of the program wrote at its end.
     `repeated`: keys of turns that are not targets of this branch: they are targets of another
@@ -139,7 +139,7 @@ def find_stretches(
     ]
     views = _with_missing(turns, _with_later_requests(turns, views), assembly)
     runs: list[_RequestRun] = []
-    at = 0  # messages of the assembly that are in the stretch
+    at = 0  # messages of the assembly that are in the run
     for turn, view in zip(turns, views, strict=True):
         place = assembly.places[turn.key]
         current = runs[-1] if runs else None
@@ -170,7 +170,7 @@ def find_stretches(
 
 
 def _leave_deferred(run: _RequestRun) -> None:
-    """Leaves out the tools that the requests of a stretch defer and that none of them loads.
+    """Leaves out the tools that the requests of a run defer and that none of them loads.
 
     The definition of a loaded tool was sent after the prompt, so its turns are at most `rendered`,
     and those before it was loaded lack it.
@@ -302,9 +302,9 @@ def _with_later_requests(
 
 
 def _joined_shape(current: _RequestRun | None, new: Shape | None) -> Shape | None:
-    """Returns the shape of the stretch with the next turn; None if that begins a new stretch.
+    """Returns the shape of the run with the next turn; None if that begins a new run.
 
-    Records in the stretch what it changes for the earlier turns.
+    Records in the run what it changes for the earlier turns.
     """
     old = current.shape if current is not None else None
     if current is None or old is None or new is None or old == new:
@@ -332,27 +332,27 @@ def _undated(texts: Sequence[str]) -> list[str]:
 
 
 def messages_of(
-    stretch: _RequestRun,
+    run: _RequestRun,
     *,
     untrained: Mapping[str, str],
     by_program: Collection[str],
     denials: Mapping[str, str],
 ) -> Iterator[Message]:
-    """Yields a stretch as messages, its system prompt first.
+    """Yields a run as messages, its system prompt first.
 
     `untrained` contains the codes of turns that are not targets, by key; other turns that are not
-    targets of the stretch are repeats. `by_program`: texts of user lines that the program wrote.
+    targets of the run are repeats. `by_program`: texts of user lines that the program wrote.
     `denials`: the logged kinds of refusals, by call id.
     """
-    if stretch.shape is not None and stretch.shape.system:
-        yield Message("system", tuple(map(Text, stretch.shape.system)))
-    targets = {turn.key for turn in stretch.targets}
-    common = stretch.context
-    for sent in stretch.messages:
+    if run.shape is not None and run.shape.system:
+        yield Message("system", tuple(map(Text, run.shape.system)))
+    targets = {turn.key for turn in run.targets}
+    common = run.context
+    for sent in run.messages:
         turn = sent.turn
         if turn is not None:
             code = untrained.get(turn.key) or (None if turn.key in targets else REPEAT)
-            context = stretch.contexts.get(turn.key)
+            context = run.contexts.get(turn.key)
             context = None if context == common else context
             name = turn.lines[0].response
             model = turn.lines[-1].model
@@ -422,10 +422,10 @@ def _texts_of(line: SessionLine) -> Iterator[str]:
     return (as_str(block.get("text")) for block in line.blocks if block.get("type") == "text")
 
 
-def _warmups(lines: Iterable[SessionLine], stretches: Iterable[_RequestRun]) -> Iterator[str]:
+def _warmups(lines: Iterable[SessionLine], runs: Iterable[_RequestRun]) -> Iterator[str]:
     prompts = [line for line in lines if line.kind == "user" and line.is_typed]
     if prompts and all([*_texts_of(line)] == [_WARMUP] for line in prompts):
-        yield from (turn.key for stretch in stretches for turn in stretch.targets)
+        yield from (turn.key for run in runs for turn in run.targets)
 
 
 _END = "cost-state"
@@ -613,21 +613,21 @@ class _Log:
         )
         kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
         repeated = self.targets | self.copied | kept
-        stretches = find_stretches(
+        runs = request_runs(
             lines, assembly, requests, renders=renders, repeated=repeated, ends=self.ends
         )
         info = _BranchInfo.of(branch, assembly.changes)
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
-        untrained.update(dict.fromkeys(_warmups(lines, stretches), "warmup"))
+        untrained.update(dict.fromkeys(_warmups(lines, runs), "warmup"))
         without = assembly.messages if self.copied else assembly.before_turns()
-        for stretch in stretches or [_RequestRun([*without])]:
+        for run in runs or [_RequestRun([*without])]:
             new = assembly.members - self.used
-            conversation = self._conversation(info, stretch, untrained, len(new))
+            conversation = self._conversation(info, run, untrained, len(new))
             if conversation.messages:
                 self.used |= new
                 yield conversation
             if not branch.rewound:
-                self.targets.update(turn.key for turn in stretch.targets)
+                self.targets.update(turn.key for turn in run.targets)
         for turn, place, code in assembly.left_out:
             if turn.key not in self.left_out:
                 self.left_out.add(turn.key)
@@ -650,23 +650,21 @@ class _Log:
     def _conversation(
         self,
         info: _BranchInfo,
-        stretch: _RequestRun,
+        run: _RequestRun,
         untrained: Mapping[str, str],
         records: int,
         problem: Problem | None = None,
     ) -> Conversation:
         messages = tuple(
-            messages_of(
-                stretch, untrained=untrained, by_program=info.by_program, denials=info.denials
-            )
+            messages_of(run, untrained=untrained, by_program=info.by_program, denials=info.denials)
         )
-        last = stretch.targets[-1].lines[-1] if stretch.targets else info.last
+        last = run.targets[-1].lines[-1] if run.targets else info.last
         problems = () if problem is None else (problem,)
         if info.rewound:
             detail = "a branch that the user went back from"
             problems = (*problems, Problem("rewound", info.last.where, detail, records=0))
-        shape = stretch.shape
-        models = [turn.lines[-1].model for turn in stretch.targets]
+        shape = run.shape
+        models = [turn.lines[-1].model for turn in run.targets]
         return Conversation(
             id=unique_name(info.name, self.names),
             record=span(info.first.where, info.last.where if problem is None else last.where),
@@ -678,8 +676,8 @@ class _Log:
             folder=name_or_none(last.value.get("cwd")),
             headless=entry != "cli" if (entry := last.value.get("entrypoint")) else None,
             problems=problems,
-            changes=dict(sorted((+(info.changes + stretch.changes)).items())),
-            context=stretch.context,
+            changes=dict(sorted((+(info.changes + run.changes)).items())),
+            context=run.context,
         )
 
     def rest(self) -> Iterator[Event]:

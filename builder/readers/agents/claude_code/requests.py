@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import cached_property
 from math import inf
 
@@ -29,19 +28,12 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 # -- writes JSON values as Claude Code does before it computes a digest ----------------------------
 
 _EXACT = 2**53
-"""Integers up to this size are exact as doubles."""
-_POINT_AT = 21
-"""ECMAScript writes numbers of at most this many digits before the point without an exponent."""
-_ZEROS = 6
-"""It writes numbers with fewer zeros after the point without an exponent."""
-_MARK = "\x00number "
-_MARKED = re.compile(r'"\\u0000number ([-+.0-9e]+)"')
+"""Integers up to this size are exact as doubles; digests over larger ones do not match."""
 
 
 def canonical(value: Json) -> str:
     """Returns the JSON text over which a digest is computed."""
-    text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return _MARKED.sub(r"\1", text) if "number " in text else text
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def sha256(text: str) -> str:
@@ -53,47 +45,14 @@ def sha256(text: str) -> str:
 
 
 def _plain(value: Json) -> Json:
-    """Returns the value with integers for whole numbers and marked texts for other odd ones."""
-    if isinstance(value, float) or (type(value) is int and abs(value) > _EXACT):
-        return _number(value)
+    """Returns the value with integers for whole numbers, as JavaScript writes them."""
+    if isinstance(value, float) and abs(value) <= _EXACT and value.is_integer():
+        return int(value)
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value
-
-
-def _number(value: float) -> Json:
-    if abs(value) <= _EXACT and value == int(value):
-        return int(value)
-    text = _ecmascript_number(value)
-    return value if text == repr(value) else _MARK + text
-
-
-def _ecmascript_number(value: float) -> str:
-    """Returns a number as ECMAScript writes it (ECMA-262, Number::toString)."""
-    try:
-        double = float(value)
-    except OverflowError:
-        return "null"
-    if double in (float("inf"), float("-inf")) or double != double:  # noqa: PLR0124 - NaN
-        return "null"
-    sign, digits, exponent = Decimal(repr(double)).normalize().as_tuple()
-    assert isinstance(exponent, int), "it is finite"
-    text = "".join(map(str, digits))
-    count, point = len(text), len(text) + exponent
-    if double == 0:
-        return "0"
-    if count <= point <= _POINT_AT:
-        written = text + "0" * (point - count)
-    elif 0 < point <= _POINT_AT:
-        written = f"{text[:point]}.{text[point:]}"
-    elif -_ZEROS < point <= 0:
-        written = f"0.{'0' * -point}{text}"
-    else:
-        mantissa = text if count == 1 else f"{text[0]}.{text[1:]}"
-        written = f"{mantissa}e{point - 1:+d}"
-    return "-" * sign + written
 
 
 # -- finds where a request contained something else than the results that the log has --------------
