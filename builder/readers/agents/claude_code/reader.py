@@ -240,9 +240,8 @@ def _with_missing(
 ) -> list[_RequestContext]:
     """Returns the views; those assembled from the lines get the codes of what lines lack.
 
-    Turns after an omission lack `history`, and turns after a notification of a background task lack
-    the note around it (`reminders`). Another model gets attachments in another form (`history`);
-    the call that leaves plan mode is sent back without the plan (`history`).
+    Another model gets attachments in another form, and the call that leaves plan mode is sent back
+    without the plan (`history`).
     """
     completed = []
     trimmed = False
@@ -251,14 +250,7 @@ def _with_missing(
             completed.append(view)
             continue
         place, missing = assembly.places[turn.key], set(view.context.missing)
-        if assembly.gap is not None and place >= assembly.gap:
-            missing.add("history")
-        if assembly.unknown is not None and place >= assembly.unknown:
-            missing.add("unknown_part")
-        if assembly.notified is not None and place > assembly.notified:
-            missing.add("reminders")
-        if assembly.unrendered is not None and place > assembly.unrendered:
-            missing.update(("media", "reminders"))
+        missing |= {code for code, first in assembly.lacking.items() if place >= first}
         if trimmed:
             missing.add("history")
         trimmed = trimmed or any(map(_loses_plan, turn.blocks))

@@ -535,11 +535,7 @@ class Assembly:
     places     indexes of the turns among the messages, by key
     left_out   turns that are left out, each with the number of messages before it and the reason:
                aborted (the user interrupted it) or unanswered
-    gap        the number of messages before the first omission; None: nothing is left out
-    notified   the same for the first notification of a background task, which is sent with a note
-               that its line lacks
-    unknown    the same for the first line of an unknown type that is not in the tree
-    unrendered the same for the first mentioned image, which is sent but not rendered in the log
+    lacking    {code of `Context.missing`: the index of the first message that lacks it}
     members    uuids of the lines that are part of it
     changes    counts of omissions, by code
     """
@@ -547,12 +543,14 @@ class Assembly:
     messages: list[SentMessage] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     left_out: list[tuple[SessionTurn, int, str]] = field(default_factory=list)
-    gap: int | None = None
-    notified: int | None = None
-    unknown: int | None = None
-    unrendered: int | None = None
+    lacking: dict[str, int] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
     changes: Counter[str] = field(default_factory=Counter)
+
+    def lack(self, *codes: str, after: int = 0) -> None:
+        """Records that messages from here on, after so many, lack what the codes say."""
+        for code in codes:
+            self.lacking.setdefault(code, len(self.messages) + after)
 
     def before_turns(self) -> list[SentMessage]:
         """Returns the messages before the first turn."""
@@ -592,10 +590,10 @@ def assemble(
     run: list[SessionLine] = []
     for line in lines:
         if unknown is not None and line.at > unknown:
-            builder.assembly.unknown = len(builder.assembly.messages)
+            builder.assembly.lack("unknown_part")
             unknown = None
         if line.kind == "hole" or line.uuid in unsummarised or _clears_results(line):
-            builder.lose_history()
+            builder.assembly.lack("history")
         if line.kind in ("user", "attachment", "unknown", "hole"):
             run.append(line)
         elif line.kind == "assistant":
@@ -627,10 +625,6 @@ class _Builder:
         self._claimed = {answer.key for answers in self._answers.values() for answer in answers}
         self._open: SessionTurn | None = None
 
-    def lose_history(self) -> None:
-        """Records that messages before the next one are not in the log."""
-        self._skip(len(self.assembly.messages))
-
     def has(self, line: SessionLine) -> bool:
         """Returns whether the turn of an assistant line was added or left out."""
         key = self._turns.of(line).key
@@ -644,7 +638,7 @@ class _Builder:
             assembly.members.add(line.uuid)
             assembly.changes["synthetic_turn"] += 1
             if line.version >= _SENDS_PLACEHOLDERS:
-                self._skip(len(assembly.messages))
+                assembly.lack("history")
             return
         turn = self._turns.of(line)
         if turn.key in self._cut:
@@ -699,10 +693,10 @@ class _Builder:
         self._segment(segment, user, system, answers)
         newline = "\n" if run and run[0].version >= _JOINS_WITH_NEWLINE else ""
         content = _merged(user, newline)
-        if self.assembly.unrendered is None and self._renders and any(map(_is_unrendered, run)):
-            self.assembly.unrendered = len(self.assembly.messages)
-        if self.assembly.notified is None and any(map(_is_notification, run)):
-            self.assembly.notified = len(self.assembly.messages)
+        if self._renders and any(map(_is_unrendered, run)):
+            self.assembly.lack("media", "reminders", after=1)
+        if any(map(_is_notification, run)):
+            self.assembly.lack("reminders", after=1)
         if content:
             self.assembly.add("user", content)
         if system:
@@ -712,11 +706,8 @@ class _Builder:
         place = self.assembly.places.pop(turn.key)
         self.assembly.left_out.append((turn, place, code))
         self.assembly.changes[f"{code}_turn"] += 1
-        self._skip(place)
+        self.assembly.lacking.setdefault("history", place)
         del self.assembly.messages[place]
-
-    def _skip(self, place: int) -> None:
-        self.assembly.gap = place if self.assembly.gap is None else self.assembly.gap
 
     def _segment(
         self,
@@ -850,10 +841,12 @@ def _join_result(
 
 
 def _is_notification(line: SessionLine) -> bool:
+    """Returns whether a background task ended: the note around it that is sent is not logged."""
     return as_dict(line.value.get("origin")).get("kind") == "task-notification"
 
 
 def _is_unrendered(line: SessionLine) -> bool:
+    """Returns whether a file was mentioned that is sent but not rendered, such as an image."""
     return line.attachment.get("type") == "file" and not line.value.get("rendered")
 
 
