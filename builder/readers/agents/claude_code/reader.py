@@ -608,13 +608,27 @@ class _Log:
         runs = request_runs(
             lines, assembly, requests, renders=renders, repeated=repeated, ends=self.ends
         )
-        info = _BranchInfo.of(branch, assembly.changes)
+        prompts = _command_prompts(lines)
+        by_program = {
+            text.strip()
+            for line in lines
+            if line.kind == "user" and line.is_meta and line.uuid not in prompts
+            for text in _texts_of(line)
+        }
+        denials = {
+            call_id: as_str(line.value.get("toolDenialKind"))
+            for line in lines
+            for call_id in line.answered
+            if call_id and line.value.get("toolDenialKind")
+        }
+        changes = assembly.changes + Counter({"command_prompt": len(prompts)})
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
         untrained.update(dict.fromkeys(_warmups(lines, runs), "warmup"))
         without = assembly.messages if self.copied else assembly.before_turns()
         for run in runs or [_RequestRun([*without])]:
             new = assembly.members - self.used
-            conversation = self._conversation(info, run, untrained, len(new))
+            shown = messages_of(run, untrained=untrained, by_program=by_program, denials=denials)
+            conversation = self._conversation(branch, run, shown, changes, len(new))
             if conversation.messages:
                 self.used |= new
                 yield conversation
@@ -627,7 +641,8 @@ class _Log:
                 ended = _RequestRun(messages, targets=[turn])
                 why = "the user interrupted the answer" if code == "aborted" else "no result"
                 problem = Problem(code, turn.lines[-1].where, why, records=0)
-                yield self._conversation(info, ended, {}, 0, problem)
+                sent = messages_of(ended, untrained={}, by_program=by_program, denials=denials)
+                yield self._conversation(branch, ended, sent, changes, 0, problem)
 
     def _unknown(self, branch: Iterable[SessionLine]) -> int | None:
         """Returns the position of the first line of unknown type outside of the tree."""
@@ -641,26 +656,27 @@ class _Log:
 
     def _conversation(
         self,
-        info: _BranchInfo,
+        branch: Branch,
         run: _RequestRun,
-        untrained: Mapping[str, str],
+        messages: Iterable[Message],
+        changes: Counter[str],
         records: int,
         problem: Problem | None = None,
     ) -> Conversation:
-        messages = tuple(
-            messages_of(run, untrained=untrained, by_program=info.by_program, denials=info.denials)
-        )
-        last = run.targets[-1].lines[-1] if run.targets else info.last
+        first = next(line for line in branch.lines if line.at >= 0)  # not one of another file
+        end = branch.lines[-1]
+        last = run.targets[-1].lines[-1] if run.targets else end
         problems = () if problem is None else (problem,)
-        if info.rewound:
+        if branch.rewound:
             detail = "a branch that the user went back from"
-            problems = (*problems, Problem("rewound", info.last.where, detail, records=0))
+            problems = (*problems, Problem("rewound", end.where, detail, records=0))
+        name = "/".join(part for part in (end.session, end.agent) if part) or "session"
         shape = run.shape
         models = [turn.lines[-1].model for turn in run.targets]
         return Conversation(
-            id=unique_name(info.name, self.names),
-            record=span(info.first.where, info.last.where if problem is None else last.where),
-            messages=messages,
+            id=unique_name(name, self.names),
+            record=span(first.where, end.where if problem is None else last.where),
+            messages=tuple(messages),
             tools=shape.tools if shape is not None and "tools" in shape.known else None,
             model=next((model for model in reversed(models) if model), None),
             records=records,
@@ -668,7 +684,7 @@ class _Log:
             folder=name_or_none(last.value.get("cwd")),
             headless=entry != "cli" if (entry := last.value.get("entrypoint")) else None,
             problems=problems,
-            changes=dict(sorted((+(info.changes + run.changes)).items())),
+            changes=dict(sorted((+(changes + run.changes)).items())),
             context=run.context,
         )
 
@@ -683,45 +699,6 @@ class _Log:
         else:
             self.counts.update(_code(value) for value in self.aside)
         yield from ignored(+self.counts)
-
-
-@dataclass(frozen=True, slots=True)
-class _BranchInfo:
-    """The values that the conversations of a branch share."""
-
-    name: str
-    first: SessionLine
-    last: SessionLine
-    rewound: bool
-    by_program: frozenset[str]
-    denials: Mapping[str, str]
-    changes: Counter[str]
-
-    @classmethod
-    def of(cls, branch: Branch, changes: Counter[str]) -> _BranchInfo:
-        first = next(line for line in branch.lines if line.at >= 0)  # not one of another file
-        last = branch.lines[-1]
-        name = "/".join(part for part in (last.session, last.agent) if part) or "session"
-        prompts = _command_prompts(branch.lines)
-        return cls(
-            name=name,
-            first=first,
-            last=last,
-            rewound=branch.rewound,
-            by_program=frozenset(
-                text.strip()
-                for line in branch.lines
-                if line.kind == "user" and line.is_meta and line.uuid not in prompts
-                for text in _texts_of(line)
-            ),
-            denials={
-                call_id: as_str(line.value.get("toolDenialKind"))
-                for line in branch.lines
-                for call_id in line.answered
-                if call_id and line.value.get("toolDenialKind")
-            },
-            changes=changes + Counter({"command_prompt": len(prompts)}),
-        )
 
 
 def _code(value: dict[str, Json]) -> str:
