@@ -169,15 +169,19 @@ def _parent_lines(source: Source, base: tuple[str, int]) -> list[_RolloutLine] |
         lines: list[_RolloutLine] = []
         above: tuple[str, int] | None = None
         following: int | None = None
-        for value in _before(file, end):
-            if value is None:
+        for record in file.json_lines():
+            line = record if isinstance(record, Problem) else line_of(record)
+            value = {} if isinstance(record, Problem) else as_dict(record.value)
+            ordinal = value.get("ordinal")
+            if isinstance(line, Problem) or not isinstance(ordinal, int):
                 return None
-            ordinal, record, line = value
+            if ordinal >= end:
+                break
             if following not in (None, ordinal):
                 return None
             following = ordinal + 1
             if line.kind == "session_meta":
-                above = above or _base_of(record)
+                above = above or _base_of(value)
             else:
                 lines.append(line)
         if following != end:
@@ -195,23 +199,6 @@ def _file_of(source: Source, thread: str) -> Source | None:
         return None
     places = (source.related(f"{folder}rollout-*-{thread}.jsonl") for folder in _FOLDERS)
     return next((file for file in places if file is not None), None)
-
-
-def _before(file: Source, end: int) -> Iterator[tuple[int, dict[str, Json], _RolloutLine] | None]:
-    """Yields (ordinal, value, line) of the lines below an ordinal; None for one not readable."""
-    for record in file.json_lines():
-        line = record if isinstance(record, Problem) else line_of(record)
-        if isinstance(record, Problem) or isinstance(line, Problem):
-            yield None
-            return
-        value = as_dict(record.value)
-        ordinal = value.get("ordinal")
-        if not isinstance(ordinal, int):
-            yield None
-            return
-        if ordinal >= end:
-            return
-        yield ordinal, value, line
 
 
 # -- represents the history of a Codex session as turns, and as the messages of a request ----------

@@ -337,6 +337,12 @@ class _ForkedHistory:
     responses: frozenset[str]
 
 
+def _object_records(source: Source) -> Iterator[Record]:
+    for record in source.records():
+        if isinstance(record, Record) and isinstance(record.value, dict):
+            yield record
+
+
 @dataclass(frozen=True, slots=True)
 class _UpTo:
     """Extracts the lines of a session up to one with a uuid; nothing if there is none."""
@@ -344,11 +350,7 @@ class _UpTo:
     uuid: str
 
     def __call__(self, parent: Source) -> _ForkedHistory | None:
-        records = [
-            record
-            for record in parent.records()
-            if isinstance(record, Record) and isinstance(record.value, dict)
-        ]
+        records = [*_object_records(parent)]
         session_lines: list[SessionLine] = []
         end = None
         for number, record in enumerate(records):
@@ -412,11 +414,7 @@ def find_prompt(source: Source, session: str, agent: str) -> str:
 
 def _prompts(parent: Source) -> Mapping[str, str]:
     """Returns the prompts of the agents that a session started, by the agent's id."""
-    return prompts_of_calls(
-        record.value
-        for record in parent.records()
-        if isinstance(record, Record) and isinstance(record.value, dict)
-    )
+    return prompts_of_calls(as_dict(record.value) for record in _object_records(parent))
 
 
 def prompts_of_calls(lines: Iterable[dict[str, Json]]) -> dict[str, str]:
@@ -468,9 +466,8 @@ def _answers(other: Source) -> Collection[str]:
     """Returns the ids of the answers in a session's file, except lines of yet another session."""
     session = other.name.removesuffix(".jsonl")
     lines = (
-        read_line(at, record.where, record.value)
-        for at, record in enumerate(other.records())
-        if isinstance(record, Record) and isinstance(record.value, dict)
+        read_line(at, record.where, as_dict(record.value))
+        for at, record in enumerate(_object_records(other))
     )
     return frozenset(
         line.response
