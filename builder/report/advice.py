@@ -496,7 +496,8 @@ def _supplies(counts: Counts, names: list[str], manifest: Manifest) -> Iterator[
             is_known = True
     if not is_known:
         options = " ".join(f"{_OPTIONS[name]} FILE" for name in names)
-        yield Remedy(f"Supply them, and build with `{options}`")
+        them = "it" if names == ["system"] else "them"
+        yield Remedy(f"Supply {them}, and build with `{options}`")
 
 
 def _gaps(counts: Counts) -> Iterator[Advice]:

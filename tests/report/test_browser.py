@@ -290,26 +290,6 @@ def test_the_raw_records_are_displayed_at_the_side(opened, viewed):
     expect(page.locator(".raw li:target")).to_be_in_viewport()
 
 
-def test_a_reject_leads_to_its_raw_record(opened, tmp_path):
-    logs = tmp_path / "in"
-    logs.mkdir()
-    row = {"messages": [{"role": "assistant", "content": "nobody asked <b>this</b>"}]}
-    (logs / "a.jsonl").write_text(json.dumps(row) + "\n")
-    name = dataset(tmp_path / "x.jsonl", ["fine"])
-    folder = tmp_path / "ds"
-    (folder / "data").mkdir(parents=True)
-    (folder / "data" / "train-00000-of-00001.jsonl").write_bytes(Path(name).read_bytes())
-    reject = {"source": "a.jsonl", "record": "line 1", "code": "no_user", "message": "no user"}
-    (folder / "rejects.jsonl").write_text(json.dumps(reject) + "\n")
-    with served(folder, {}, tmp_path, logs) as server:
-        page = opened(f"{server.url}rejects")
-        page.locator(".rows a").click()
-        page.locator(".rows a", has_text="user message").click()
-        expect(page.locator("h2 code")).to_have_text("no_user")
-        assert "no user message" in page.inner_text("main").lower()
-        assert "nobody asked <b>this</b>" in page.inner_text(".raw")
-
-
 def test_keys_move_through_the_samples(opened, viewed):
     page = opened(viewed)
     page.keyboard.press("j")

@@ -10,8 +10,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from support.pages.reports import manifest
 from support.pages.viewer import served, viewer_of
-from support.places import DATA
-from support.runs.builds import build, lines
+from support.runs.builds import lines
 
 from builder import cli
 from builder.dataset.review import Decision, read_review
@@ -199,29 +198,3 @@ def test_all_that_a_search_finds_is_decided_if_its_number_is_typed(built, review
     assert sum(item.decision == "reject" for item in decided.values()) == count
     assert decided[first].note == "kept"
     assert post(server, {**form, "decision": "maybe", "count": str(count)})[0] == 400
-
-
-def test_samples_rejected_in_the_viewer_are_not_built_again(tmp_path):
-    out = tmp_path / "out"
-    assert build(out, inputs=(DATA / "codex",)) == 0
-    before = ids(out)
-    with served(out, manifest(out), tmp_path) as server:
-        post(server, {"at": "0.0", "decision": "reject"})
-    assert build(out, "--review", tmp_path / "r.review.jsonl", inputs=(DATA / "codex",)) == (
-        0 if len(before) > 1 else 1
-    )
-    rejects = lines(out / "rejects.jsonl")
-    if len(before) > 1:
-        assert ids(out) == before[1:]
-        assert [line["code"] for line in rejects].count("review") == 1
-
-
-def test_the_list_is_named_and_says_what_becomes_of_a_review(built, reviewed):
-    server, path = reviewed
-    page = get(server, "")
-    assert f'<h1 dir="auto">{built.name}</h1>' in page
-    assert "Nothing is reviewed yet" in page
-    post(server, {"at": "0.0", "decision": "reject"})
-    page = get(server, "")
-    assert f"<code>{path}</code>" in page
-    assert f"<code>--review {path}</code>" in page
