@@ -47,13 +47,9 @@ def histograms(counts: Counts) -> tuple[Histogram, ...]:
         return ()
     unit = "tokens" if counts.has_tokens else "characters"
     facts = counts.training
-    beyond: dict[int, list[str]] = {}
-    for name, length in sorted(DEFAULT_LENGTHS.items(), key=lambda item: item[1]):
-        if facts.beyond[name]:
-            beyond.setdefault(length, []).append(name)
-    longer = [f"{facts.beyond[names[0]]:,} over {length:,} ({', '.join(names)})"
-              for length, names in beyond.items()]  # fmt: skip
-    note = f"Beyond trainers' default lengths: {'; '.join(longer)}." if longer else ""
+    beyond = {DEFAULT_LENGTHS[name]: count for name, count in facts.beyond.items() if count}
+    longer = [f"{count:,} over {length:,}" for length, count in sorted(beyond.items())]
+    note = f"Trainers' defaults: {', '.join(longer)}" if longer else ""
     return (
         doubling(unit, f"{unit.title()} of a sample", unit, counts.lengths, note),
         doubling("turns", "Trained turns of a sample", "turns", counts.turn_counts),
