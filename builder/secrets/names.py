@@ -25,14 +25,8 @@ _OWNED = re.compile(rf"(?:^|[^a-z])(?:{NAMES['owners']})[_ .-]?$", re.IGNORECASE
 _CAMEL_OWNED = re.compile(rf"(?:{NAMES['owners'].title()})$")
 _OPEN = re.compile(rf"(?:{NAMES['open']})[_ -]?$", re.IGNORECASE)
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
-_STATE = re.compile(
-    r"(?:update|change|reset|show|hide|has|is|use|forgot|without|ask|no|invalid)[_-]?$",
-    re.IGNORECASE,
-)
-_SUFFIX = (
-    r"(?:[_-]?(?:private|string|value|prod|staging|dev|live|test|production|base64|b64|sandbox"
-    r"|primary|secondary|old|new|[vV]?\d{1,2})|__)"
-)
+_STATE = re.compile(rf"(?:{NAMES['state']})[_-]?$", re.IGNORECASE)
+_SUFFIX = rf"(?:[_-]?(?:{NAMES['suffix']})|__)"
 _NAME_SUFFIX = re.compile(rf"(?<=[a-z])(?:{_SUFFIX}|s)$", re.IGNORECASE)
 
 _WS = r"(?:\s|\\{1,4}[nrt]){0,60}"

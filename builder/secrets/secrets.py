@@ -232,26 +232,17 @@ def scanned_secrets(texts: Sequence[str]) -> list[str]:
 
 
 @remembering
-def _scanned(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the findings in each text that look random."""
+def _scanned(texts: Sequence[str]) -> list[set[str]]:
     scanner = _scanner()
     assert scanner is not None, "asked for without the extra"
     found = (scanner.scan(text.encode("utf-8", "replace")) for text in texts)
-    return [
-        tuple(
-            sorted(
-                {
-                    finding.secret
-                    for finding in findings
-                    if finding.visible
-                    and "generic" not in finding.rule_id
-                    and is_random(finding.secret)
-                    and MARK not in finding.secret
-                }
-            )
-        )
-        for findings in found
-    ]
+    return [{one.secret for one in findings if _is_sure(one)} for findings in found]
+
+
+def _is_sure(finding: Any) -> bool:
+    """Returns whether a finding of the scanner has a form of its own, and looks random."""
+    is_ours = MARK in finding.secret or not finding.visible
+    return not is_ours and "generic" not in finding.rule_id and is_random(finding.secret)
 
 
 @cache

@@ -58,24 +58,25 @@ VALUES: dict[str, list[str]] = _CONTEXTS["values"]
 
 
 def _rules(table: dict[str, list[dict[str, Any]]], separator: str, *, token: bool) -> list[Rule]:
+    macros = {} if token else _CONTEXTS["macros"]
     made = []
-    for kind, rows in table.items():
-        for row in rows:
-            pattern = row["pattern"]
-            for macro, text in () if token else _CONTEXTS["macros"].items():
-                pattern = pattern.replace(f"<{macro}>", text)
-            made.append(
-                Rule(
-                    kind if token else "secret",
-                    pattern,
-                    tuple(row.get("start", "").split(separator)) if "start" in row else (),
-                    tuple(row.get("near", "").split("|")) if "near" in row else (),
-                    row.get("back", 0),
-                    row.get("grade", "random" if row.get("random") else ""),
-                    token,
-                    row["example"],
-                )
+    for kind, row in ((kind, row) for kind, rows in table.items() for row in rows):
+        pattern = row["pattern"]
+        for macro, text in macros.items():
+            pattern = pattern.replace(f"<{macro}>", text)
+        start, near = row.get("start"), row.get("near")
+        made.append(
+            Rule(
+                kind if token else "secret",
+                pattern,
+                tuple(start.split(separator)) if start else (),
+                tuple(near.split("|")) if near else (),
+                row.get("back", 0),
+                row.get("grade", "random" if row.get("random") else ""),
+                token,
+                row["example"],
             )
+        )
     return made
 
 
