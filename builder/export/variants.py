@@ -463,12 +463,18 @@ def _preferences_text(row: Row, target: Target) -> str:
     )
 
 
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect AI's grades (correct, partial, incorrect, none) as its `value_to_float` counts them."""
+
+
 def reward_of(outcome: Mapping[str, Json] | None) -> float | None:
     """Returns the reward of a run: a number in its log, or whether it succeeded; else None."""
     for name in ("reward", "score", "resolved", "success"):
         value = (outcome or {}).get(name)
         if isinstance(value, dict) and len(value) == 1:
             (value,) = value.values()
+        if name == "score" and isinstance(value, str) and value in _GRADES:
+            return _GRADES[value]
         if isinstance(value, str | int | float):
             with contextlib.suppress(ValueError, OverflowError):
                 if math.isfinite(number := float(value)):
