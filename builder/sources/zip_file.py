@@ -1,6 +1,7 @@
 """Reads members of a zip archive, including zstd, one at a time and with limits.
 
-Nothing is extracted to disk; no name is used as a path.
+`zipfile` reads only the directory: its zstd takes one frame of a member and trusts the stated size
+(tests/sources/test_zip_file.py). Nothing is extracted to disk; no name is used as a path.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import io
 import struct
 import sys
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
@@ -16,13 +19,15 @@ from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 
 if sys.version_info >= (3, 14):
-    import zipfile
+    from compression import zstd
 else:
-    from backports.zstd import zipfile
+    from backports import zstd
 
 MAX_MEMBERS = 200_000
 MAX_DIRECTORY_BYTES = 32 << 20
 """An archive with a longer directory is not cut into chunks."""
+_STORED, _DEFLATED, _ZSTD = 0, 8, 93
+_ENCRYPTED = 0x1
 _LOCAL_HEADER = 30
 """Bytes of a member's local header before its name (APPNOTE 4.3.7)."""
 _LOCATOR, _END = 20, 22
@@ -30,10 +35,10 @@ _LOCATOR, _END = 20, 22
 
 _ARCHIVE_ERRORS: tuple[type[Exception], ...] = (
     *(zipfile.BadZipFile, struct.error, ValueError, OverflowError),
-    NotImplementedError,  # a member needs a later version of the format, or another method
-    RuntimeError,  # a member is encrypted
+    NotImplementedError,  # from zipfile: a member needs a later version of the format
     *STREAM_ERRORS,
 )
+_UNPACK_ERRORS: tuple[type[Exception], ...] = (*STREAM_ERRORS, ValueError)
 
 
 def first_name(source: Source) -> str:
@@ -64,7 +69,7 @@ def member(source: Source, name: str) -> bytes | Problem | None:
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             member = next((info for info in archive.infolist() if info.filename == name), None)
-            return _unpack(archive, member, source.max_record_bytes) if member is not None else None
+            return _unpack(stream, member, source.max_record_bytes) if member is not None else None
     except _ARCHIVE_ERRORS:
         return None
 
@@ -74,7 +79,7 @@ def first_fault(source: Source) -> str:
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             for info in _files(archive.infolist()):
-                data = _unpack(archive, info, source.max_record_bytes)
+                data = _unpack(stream, info, source.max_record_bytes)
                 if isinstance(data, Problem):
                     return f"its member {info.filename!r} cannot be read: {data.detail}"
     except _ARCHIVE_ERRORS as error:
@@ -94,7 +99,7 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
             infos = archive.infolist()
             for info in source.items_of_chunk(_files(infos)):
                 source.count_records()
-                yield info.filename, _unpack(archive, info, source.max_record_bytes)
+                yield info.filename, _unpack(stream, info, source.max_record_bytes)
             if len(infos) > MAX_MEMBERS:
                 source.count_records()
                 detail = f"{len(infos)} members, {MAX_MEMBERS} are read"
@@ -126,13 +131,52 @@ def _files(infos: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
     return [info for info in infos[:MAX_MEMBERS] if not info.is_dir()]
 
 
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes | Problem:
+def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Problem:
+    """Returns the unpacked bytes of a member; does not trust the size in the directory."""
     name = info.filename
+    if info.flag_bits & _ENCRYPTED:
+        return Problem("unreadable", name, "encrypted")
     if info.compress_size > limit:
         return Problem("too_large", name, f"{info.compress_size} bytes, the limit is {limit}")
     try:
-        with archive.open(info) as stream:
-            data: bytes = stream.read(limit + 1)
-    except _ARCHIVE_ERRORS as error:
+        stream.seek(info.header_offset)
+        header = stream.read(_LOCAL_HEADER)
+        skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        stream.seek(skip, 1)
+        packed = stream.read(info.compress_size)
+        if len(packed) < info.compress_size:
+            return Problem("truncated", name, "the archive ends inside it")
+        data = _decompress(packed, info.compress_type, limit)
+    except _UNPACK_ERRORS as error:
         return stream_problem(error, name)
-    return data if len(data) <= limit else Problem("too_large", name, f"more than {limit} bytes")
+    if data is None:
+        return Problem("unreadable", name, f"compression method {info.compress_type}")
+    if len(data) > limit:
+        return Problem("too_large", name, f"more than {limit} bytes")
+    if zlib.crc32(data) != info.CRC:
+        return Problem("unreadable", name, "its checksum is wrong")
+    return data
+
+
+def _decompress(packed: bytes, method: int, limit: int) -> bytes | None:
+    """Returns at most `limit` + 1 bytes; None for an unknown method. Raises STREAM_ERRORS."""
+    if method == _STORED:
+        return packed
+    if method == _DEFLATED:
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        data = inflate.decompress(packed, limit + 1)
+        if not inflate.eof and len(data) <= limit:
+            raise EOFError
+        return data
+    if method != _ZSTD:
+        return None
+    pieces: list[bytes] = []
+    size = 0
+    while packed and size <= limit:  # a member may have several frames
+        frame = zstd.ZstdDecompressor()
+        pieces.append(frame.decompress(packed, limit + 1 - size))
+        size += len(pieces[-1])
+        if not frame.eof and size <= limit:
+            raise EOFError
+        packed = frame.unused_data if frame.eof else b""
+    return b"".join(pieces)
