@@ -24,7 +24,7 @@ from builder.build.preferences import (
     prefix_digests,
 )
 from builder.build.prove import VerifiedExample, prepare, prove
-from builder.build.results import ResultSummary, ResultWriter
+from builder.build.results import ResultWriter
 from builder.build.shared import tools_listed
 from builder.codes import option_of
 from builder.conversation import LEVELS, REPEAT, Conversation, Event, Ignored, Json, Used, lowest
@@ -152,21 +152,14 @@ class Converted:
     license: str | None
 
 
-def _license_of(conversation: Conversation, stated: str | None, scrubber: Scrubber) -> str | None:
-    """Returns the license that the user `stated` for the input, or else the logged one."""
-    terms = stated or conversation.license
-    return scrubber.text(terms) if terms else None
-
-
-def _sample_meta(
-    converted: Converted, proof: VerifiedExample, summary: ResultSummary, scrubber: Scrubber
-) -> SampleMeta:
+def _sample_meta(converted: Converted, proof: VerifiedExample, writer: ResultWriter) -> SampleMeta:
     """Returns the sample's line in meta/, without preference pairs.
 
     `changes` are those of the whole conversation and of the sample. `context`, `assistant_turns`,
     `parity` and `spans` describe the sample's targets.
     """
     conversation, normalised = converted.conversation, converted.normalised
+    scrubber, summary = writer.scrubber, writer.summary
     example, sample, verdict = proof.example, proof.sample, proof.verdict
     counted = Counter(normalised.changes) + Counter(example.changes)
     changes = dict(sorted(counted.items()))
@@ -304,7 +297,6 @@ def process_source(
     task: Task,
     verifier: Verifier,
     writer: ResultWriter,
-    scrubber: Scrubber,
     spool: Spool | None = None,
 ) -> None:
     """Reads, normalises, scrubs, flattens and verifies a source; writes the results to `writer`.
@@ -330,7 +322,7 @@ def process_source(
             events = spool.record(reader.name, source, events)
     if summary.format is not None:
         tool_use = ToolUse(summary.tool_use)
-        for conversation in _joined(_conversations(events, writer), task, summary, scrubber):
+        for conversation in _joined(_conversations(events, writer), task, writer):
             if options.captured:
                 own = for_log(options, summary.format, conversation)
                 task = replace(task, options=own)
@@ -343,7 +335,7 @@ def process_source(
                 options = replace(options, shared_tools=shared)
                 task = replace(task, options=replace(task.options, shared_tools=shared))
                 may_look = False
-            _conversation(conversation, task, verifier, writer, scrubber)
+            _conversation(conversation, task, verifier, writer)
     if spool is not None and not summary.is_scan:
         spool.discard()
     ledger = summary.ledger
@@ -409,7 +401,7 @@ def _conversations(events: Iterator[Event], writer: ResultWriter) -> Iterator[Co
 
 
 def _joined(
-    conversations: Iterator[Conversation], task: Task, summary: ResultSummary, scrubber: Scrubber
+    conversations: Iterator[Conversation], task: Task, writer: ResultWriter
 ) -> Iterator[Conversation]:
     """Yields the conversations with what other sources say of them; notes their answers if unknown.
 
@@ -419,23 +411,19 @@ def _joined(
         yield from map(task.joined.applied_to, conversations)
         return
     seen = SeenAnswers()
-    is_agent = task.mapping is None and readers()[str(summary.format)].is_agent
+    is_agent = task.mapping is None and readers()[str(writer.summary.format)].is_agent
     for conversation in conversations:
         if is_agent or conversation.recorded:
             seen.take(conversation)
         yield conversation
-    summary.answers = seen.to_json(scrubber.text)
+    writer.summary.answers = seen.to_json(writer.scrubber.text)
 
 
 def _conversation(
-    conversation: Conversation,
-    task: Task,
-    verifier: Verifier,
-    writer: ResultWriter,
-    scrubber: Scrubber,
+    conversation: Conversation, task: Task, verifier: Verifier, writer: ResultWriter
 ) -> None:
     """Converts one conversation and writes its entry and its samples."""
-    name = writer.summary.format
+    scrubber, name = writer.scrubber, writer.summary.format
     assert name is not None, "set with the reader"
     keys = call_keys(conversation, format=name, source=task.origin)
     samples: list[SampleEntry] = []
@@ -447,7 +435,7 @@ def _conversation(
     code: str | None = None
     is_recoverable = False
     ended: str | None = None
-    terms = _license_of(conversation, task.license, scrubber)
+    terms = scrubber.text(task.license or conversation.license or "") or None
     abandoned: Alternative | None = None
     pairs = Corrected(verifier.target.style)
     try:
@@ -467,12 +455,13 @@ def _conversation(
             converted = Converted(conversation, normalised, task.options.unit, terms)
             for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
-                    noted = _note_sample(proof.problem, conversation, writer)
+                    noted = _note(proof.problem, conversation, writer)
+                    writer.summary.ledger.leave_out(noted)
                     code = code or noted
                     is_recoverable = option_of(code) is not None
                     continue
                 in_samples.update(proof.example.origins)
-                samples.append(_write_sample(converted, proof, prefixes, pairs, scrubber, writer))
+                samples.append(_write_sample(converted, proof, prefixes, pairs, writer))
         if (reason := abandonment(conversation)) is not None:
             abandoned = alternative(
                 conversation, reason, task.options, task.lengths, verifier.target, scrubber
@@ -485,8 +474,11 @@ def _conversation(
         detail = f"bug: {type(error).__name__}: {error}"[:300]
         writer.reject(Problem(code, conversation.record, detail))
     kept = _calls_of(normalised, in_samples) if in_samples else frozenset()
-    outcomes = _call_outcomes(keys, dropped, kept, code)
-    session = session_digest(conversation.id, name, task.origin)
+    # A call that is neither kept nor dropped is in a sample that was rejected with `code`.
+    outcomes = tuple(
+        (key, None if ordinal in kept else dropped.get(ordinal, code))
+        for ordinal, key in enumerate(keys)
+    )
     writer.entry(
         ConversationEntry(
             code,
@@ -494,7 +486,7 @@ def _conversation(
             b"".join(prefixes),
             outcomes,
             tools_source,
-            session,
+            session_digest(conversation.id, name, task.origin),
             terms,
             alternative=abandoned,
             left_out=tuple(sorted(pairs.left_out.items())),
@@ -510,12 +502,11 @@ def _write_sample(
     proof: VerifiedExample,
     prefixes: Sequence[bytes],
     pairs: Corrected,
-    scrubber: Scrubber,
     writer: ResultWriter,
 ) -> SampleEntry:
     """Writes a proven sample with its line of meta/; returns its description for the entry."""
-    meta = _sample_meta(converted, proof, writer.summary, scrubber)
-    models = tuple(name and scrubber.text(name) for name in proof.models)
+    meta = _sample_meta(converted, proof, writer)
+    models = tuple(name and writer.scrubber.text(name) for name in proof.models)
     corrected = tuple(pairs.of(proof, converted.normalised, meta.record))
     several = models if len(models) > 1 else ()
     meta = replace(meta, models=several, preferences=corrected)
@@ -553,23 +544,3 @@ def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) ->
     writer.reject(Problem(problem.code, conversation.record, message))
     writer.summary.bugs += problem.code in ("spec", "structured", "inverse")
     return problem.code
-
-
-def _note_sample(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
-    """Writes a reject for a sample, and counts it; returns the code."""
-    code = _note(problem, conversation, writer)
-    writer.summary.ledger.leave_out(code)
-    return code
-
-
-def _call_outcomes(
-    keys: list[bytes], dropped: Mapping[int, str], kept: Collection[int], code: str | None
-) -> tuple[tuple[bytes, str | None], ...]:
-    """Returns (key, drop code or None) of each call; `kept` are the ordinals of those in samples.
-
-    A call that is neither kept nor dropped is in a sample that was rejected with `code`.
-    """
-    return tuple(
-        (key, None if ordinal in kept else dropped.get(ordinal, code))
-        for ordinal, key in enumerate(keys)
-    )

@@ -31,6 +31,7 @@ from builder.qwen3.flat import to_dialogue, written_style
 from builder.qwen3.reference import is_here, not_here
 from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Sample
+from builder.scrub.redact import Scrubber
 from builder.select.choice import session_digest
 from builder.select.table import ConversationEntry, SampleEntry
 
@@ -149,7 +150,7 @@ def _result(folder: _BuiltFolder, number: int, config: Config, path: Path) -> Ch
     ledger = _ledger(folder)
     left_out = dict(folder.manifest.preferences.left_out)
     summary = ResultSummary(folder.name, ledger=ledger, pairs_left_out=left_out)
-    with ResultWriter(path, summary) as writer:
+    with ResultWriter(path, summary, Scrubber(config.audit.scrub, b"", ())) as writer:
         groups = groupby(dataset_rows(str(folder.path)), key=_conversation_of)
         entries = chain(
             (_entry(list(group), number, config, writer) for _, group in groups), _unused(folder)

@@ -109,12 +109,11 @@ class ChunkResult:
 class ResultWriter:
     """Writes a result. Use as a context manager; `keep` completes it.
 
-    `scrubber` removes secrets and personal data from the texts of rejects.
+    `scrubber` removes secrets and personal data from the texts of rejects, and from others that
+    are written to it.
     """
 
-    def __init__(
-        self, path: Path, summary: ResultSummary, scrubber: Scrubber | None = None
-    ) -> None:
+    def __init__(self, path: Path, summary: ResultSummary, scrubber: Scrubber) -> None:
         self.path = path
         self.summary = summary
         self.scrubber = scrubber
@@ -148,10 +147,8 @@ class ResultWriter:
 
     def reject(self, problem: Problem) -> None:
         """Adds a line for rejects.jsonl."""
-        name = self.summary.name
         self.first_code = self.first_code or problem.code
-        if self.scrubber is not None:
-            name, problem = self.scrubber.file_name(name), self.scrubber.problem(problem)
+        name, problem = self.scrubber.file_name(self.summary.name), self.scrubber.problem(problem)
         reject = Reject.of(problem, name, self.summary.format, problem.where)
         self._rejects.write(reject.line)
         self.summary.rejects += 1

@@ -108,7 +108,7 @@ def _run_local(task: Task, index: int, job: Job, final: Path | None = None) -> C
     )
     with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as writer:
         verifier = verifier_for(job.tokenizer, job.verify)
-        process_source(task, verifier, writer, scrubber, _spool(task, job, sha256, log_sha256))
+        process_source(task, verifier, writer, _spool(task, job, sha256, log_sha256))
         summary.keyed = job.key_name if scrubber.used else ""
         siblings = {name: _sibling_digest(source, name) for name in sorted(source.siblings)}
         summary.siblings = {name: digest for name, (_, digest) in siblings.items()}

@@ -27,7 +27,7 @@ def build(tmp_path, **config):
 
 
 def test_a_required_level_rejects_the_samples_below_it(tmp_path):
-    assert build(tmp_path, verify={"context": "logged"}) == 0
+    assert build(tmp_path, verify={"require": ["complete"]}) == 0
     meta = (tmp_path / "out/meta/train-00000-of-00001.jsonl").read_bytes().splitlines()
     (about,) = map(json.loads, meta)
     assert about["context"] == {"level": "logged", "missing": []}
@@ -77,7 +77,7 @@ def test_the_card_and_the_summary_name_what_is_missing(tmp_path, capsys):
     command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "-v"]
     assert cli.main(command) == 0
     summary = capsys.readouterr().out
-    assert "context of the trained turns: 1 partial, 1 logged; missing: system 1" in summary
+    assert "context    1 of 2 complete; 1 lack the prompt" in summary
     card = (tmp_path / "out" / "README.md").read_text()
     assert "| logged | 1 | 50.0 % |" in card
     assert "| partial | 1 | 50.0 % |" in card

@@ -8,13 +8,16 @@ import pytest
 
 from builder.build.results import ResultSummary, ResultWriter, find_result
 from builder.problem import Problem
+from builder.scrub.options import ScrubOptions
+from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative, Answer
 from builder.select.table import ConversationEntry, SampleEntry
 
 
 @pytest.fixture
 def part(tmp_path):
-    with ResultWriter(tmp_path / "work", ResultSummary("log.jsonl")) as writer:
+    scrubber = Scrubber(ScrubOptions(), b"", ())
+    with ResultWriter(tmp_path / "work", ResultSummary("log.jsonl"), scrubber) as writer:
         writer.sample(b'{"messages": []}\n', b"{}\n")
         writer.entry(ConversationEntry("tools", without_secrets=True))
         writer.reject(Problem("tools", "line 2", "what"))
