@@ -56,6 +56,7 @@ _WORDS = {
     "server_tool": "results of the provider's tools",
     "reasoning": "earlier thoughts",
     "unknown_part": "parts of unknown kinds",
+    "arguments": "exact numbers in arguments",
     "digest": "the request of which the log has a digest",
 }
 """Words for codes of what a context lacks; the others are words themselves."""
