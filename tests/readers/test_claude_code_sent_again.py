@@ -6,7 +6,7 @@ from test_claude_code import arguments, calling
 
 from builder.conversation import Context, Reasoning, Text, ToolResult, Unparsed
 from builder.readers.agents.claude_code.lines import mark_result
-from builder.readers.agents.claude_code.requests import canonical
+from builder.readers.agents.claude_code.requests import digest_text
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from builder.readers.agents.claude_code.requests import canonical
     ],
 )  # fmt: skip
 def test_whole_numbers_are_written_as_integers(value, written):
-    assert canonical({"b": [value], "a": None}) == f'{{"a":null,"b":[{written}]}}'
+    assert digest_text({"b": [value], "a": None}) == f'{{"a":null,"b":[{written}]}}'
 
 
 def test_a_turn_whose_thoughts_were_moved_is_the_same_turn():

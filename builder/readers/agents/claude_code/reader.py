@@ -44,10 +44,10 @@ from builder.readers.agents.claude_code.requests import (
     REPLACEMENTS,
     Assembly,
     ProcessEnd,
+    PromptSnapshots,
     Requests,
     SentMessage,
     Shape,
-    Snapshots,
     adds_only,
     assemble,
     replacement_texts,
@@ -132,7 +132,7 @@ def request_runs(
         for sent in assembly.messages
         if sent.turn is not None and sent.turn.key not in repeated
     ]
-    snapshots = Snapshots(lines, ends)
+    snapshots = PromptSnapshots(lines, ends)
     views = [
         _view(turn, following, requests, snapshots, renders)
         for turn, following in zip_longest(turns, turns[1:])
@@ -212,7 +212,7 @@ def _view(
     turn: SessionTurn,
     following: SessionTurn | None,
     requests: Requests,
-    snapshots: Snapshots,
+    snapshots: PromptSnapshots,
     renders: bool,
 ) -> _RequestContext:
     references = [as_str(line.value.get("requestRef")) for line in turn.lines]

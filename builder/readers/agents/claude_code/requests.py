@@ -8,7 +8,7 @@ import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from math import inf
@@ -31,7 +31,7 @@ _EXACT = 2**53
 """Integers up to this size are exact as doubles; digests over larger ones do not match."""
 
 
-def canonical(value: Json) -> str:
+def digest_text(value: Json) -> str:
     """Returns the JSON text over which a digest is computed."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -118,14 +118,14 @@ class SentMessage:
     code: str = "inserted"
 
     @cached_property
-    def canonical(self) -> str:
+    def digest_text(self) -> str:
         """Returns the JSON text over which digests are computed."""
-        return canonical(self.value)
+        return digest_text(self.value)
 
     @cached_property
     def digest(self) -> str:
         """Returns the digest of the message."""
-        return sha256(self.canonical)
+        return sha256(self.digest_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _Rebuilt:
 
 def digest(value: Json) -> str:
     """Returns the digest of a JSON value; "" for text with a lone surrogate."""
-    return sha256(canonical(value))
+    return sha256(digest_text(value))
 
 
 def _without_cache_marks(message: Mapping[str, Json]) -> dict[str, Json]:
@@ -333,13 +333,13 @@ class Requests:
                 case _:
                     return ""
         written = (
-            canonical(marked[at]) if at in marked else message.canonical
+            digest_text(marked[at]) if at in marked else message.digest_text
             for at, message in enumerate(messages)
         )
         body: dict[str, Json] = {**shape, **as_dict(record.get("params"))}
         if "system" in shape:
             body["system"] = [*system]
-        texts = {key: canonical(value) for key, value in body.items()}
+        texts = {key: digest_text(value) for key, value in body.items()}
         texts["messages"] = f"[{','.join(written)}]"
         pairs = (f"{json.dumps(key, ensure_ascii=False)}:{texts[key]}" for key in sorted(texts))
         return sha256(f"{{{','.join(pairs)}}}")
@@ -426,7 +426,7 @@ class ProcessEnd:
         return cls(at, "" if began is None else began.isoformat(timespec="milliseconds"))
 
 
-class Snapshots:
+class PromptSnapshots:
     """The snapshots of a branch.
 
     `ends`: the lines of the file that a process wrote at its end.
@@ -527,7 +527,49 @@ _REMINDER = re.compile(r"<system-reminder>\n([\s\S]*?)\n?</system-reminder>\n?")
 _NO_CONTEXT = frozenset({"prompt_snapshot", "command_permissions", "deferred_tools_record"})
 
 
-@dataclass
+def assemble(
+    lines: Sequence[SessionLine],
+    turns: Turns,
+    *,
+    renders: bool,
+    prompt: str | None,
+    unsummarised: Collection[str] = (),
+    unknown: int | None = None,
+) -> Assembly:
+    """Returns the messages of a branch.
+
+    `renders`: the log contains the text of attachments as sent. `prompt`: the user message before
+    the first line if the branch lacks it (`parent_prompt`). `unsummarised`: uuids of the
+    lines after a compaction whose summary the log lacks. `unknown`: the position in the file of the
+    first line of an unknown type with a message whose place in the tree is not known.
+    """
+    assembly = Assembly(lines, turns, renders)
+    if prompt:
+        assembly.add("user", [{"type": "text", "text": prompt}])
+        assembly.changes["parent_prompt"] += 1
+    run: list[SessionLine] = []
+    for line in lines:
+        if unknown is not None and line.at > unknown:
+            assembly.lack("unknown_part")
+            unknown = None
+        if line.kind == "hole" or line.uuid in unsummarised or _clears_results(line):
+            assembly.lack("history")
+        if line.kind in ("user", "attachment", "unknown", "hole"):
+            run.append(line)
+        elif line.kind == "assistant":
+            if line.is_answer and assembly.has(line):
+                continue
+            if not line.is_answer and line.value.get(NOT_SENT) is True:
+                assembly.members.add(line.uuid)
+                assembly.changes["synthetic_turn"] += 1
+                continue
+            assembly.close(run)
+            run = []
+            assembly.answer(line)
+    assembly.close(run, last=True)
+    return assembly
+
+
 class Assembly:
     """The messages of a branch.
 
@@ -540,12 +582,24 @@ class Assembly:
     changes    counts of omissions, by code
     """
 
-    messages: list[SentMessage] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)
-    left_out: list[tuple[SessionTurn, int, str]] = field(default_factory=list)
-    lacking: dict[str, int] = field(default_factory=dict)
-    members: set[str] = field(default_factory=set)
-    changes: Counter[str] = field(default_factory=Counter)
+    def __init__(self, lines: Sequence[SessionLine], turns: Turns, renders: bool) -> None:
+        self.messages: list[SentMessage] = []
+        self.places: dict[str, int] = {}
+        self.left_out: list[tuple[SessionTurn, int, str]] = []
+        self.lacking: dict[str, int] = {}
+        self.members: set[str] = set()
+        self.changes: Counter[str] = Counter()
+        self._turns = turns
+        self._renders = renders
+        # The model accepts system messages within a conversation.
+        self._system_turns = any(
+            line.kind == "attachment" and line.attachment.get("systemTurns") is True
+            for line in lines
+        )
+        self._answers = turns.answered(lines)
+        self._cut = turns.partial_on(lines)
+        self._claimed = {answer.key for answers in self._answers.values() for answer in answers}
+        self._open: SessionTurn | None = None
 
     def lack(self, *codes: str, after: int = 0) -> None:
         """Records that messages from here on, after so many, lack what the codes say."""
@@ -566,93 +620,33 @@ class Assembly:
         """Adds a message (see `SentMessage`)."""
         self.messages.append(SentMessage({"role": role, "content": [*blocks]}, turn, code))
 
-
-def assemble(
-    lines: Sequence[SessionLine],
-    turns: Turns,
-    *,
-    renders: bool,
-    prompt: str | None,
-    unsummarised: Collection[str] = (),
-    unknown: int | None = None,
-) -> Assembly:
-    """Returns the messages of a branch.
-
-    `renders`: the log contains the text of attachments as sent. `prompt`: the user message before
-    the first line if the branch lacks it (`parent_prompt`). `unsummarised`: uuids of the
-    lines after a compaction whose summary the log lacks. `unknown`: the position in the file of the
-    first line of an unknown type with a message whose place in the tree is not known.
-    """
-    builder = _Builder(lines, turns, renders)
-    if prompt:
-        builder.assembly.add("user", [{"type": "text", "text": prompt}])
-        builder.assembly.changes["parent_prompt"] += 1
-    run: list[SessionLine] = []
-    for line in lines:
-        if unknown is not None and line.at > unknown:
-            builder.assembly.lack("unknown_part")
-            unknown = None
-        if line.kind == "hole" or line.uuid in unsummarised or _clears_results(line):
-            builder.assembly.lack("history")
-        if line.kind in ("user", "attachment", "unknown", "hole"):
-            run.append(line)
-        elif line.kind == "assistant":
-            if line.is_answer and builder.has(line):
-                continue
-            if not line.is_answer and line.value.get(NOT_SENT) is True:
-                builder.assembly.members.add(line.uuid)
-                builder.assembly.changes["synthetic_turn"] += 1
-                continue
-            builder.close(run)
-            run = []
-            builder.answer(line)
-    builder.close(run, last=True)
-    return builder.assembly
-
-
-class _Builder:
-    def __init__(self, lines: Sequence[SessionLine], turns: Turns, renders: bool) -> None:
-        self.assembly = Assembly()
-        self._turns = turns
-        self._renders = renders
-        # The model accepts system messages within a conversation.
-        self._system_turns = any(
-            line.kind == "attachment" and line.attachment.get("systemTurns") is True
-            for line in lines
-        )
-        self._answers = turns.answered(lines)
-        self._cut = turns.partial_on(lines)
-        self._claimed = {answer.key for answers in self._answers.values() for answer in answers}
-        self._open: SessionTurn | None = None
-
     def has(self, line: SessionLine) -> bool:
         """Returns whether the turn of an assistant line was added or left out."""
         key = self._turns.of(line).key
-        left_out = (turn.key for turn, _, _ in self.assembly.left_out)
-        return key in self.assembly.places or key in left_out
+        left_out = (turn.key for turn, _, _ in self.left_out)
+        return key in self.places or key in left_out
 
     def answer(self, line: SessionLine) -> None:
         """Adds the turn of an assistant line; `close` adds its results."""
-        assembly = self.assembly
         if not line.is_answer:
-            assembly.members.add(line.uuid)
-            assembly.changes["synthetic_turn"] += 1
+            self.members.add(line.uuid)
+            self.changes["synthetic_turn"] += 1
             if line.version >= _SENDS_PLACEHOLDERS:
-                assembly.lack("history")
+                self.lack("history")
             return
         turn = self._turns.of(line)
         if turn.key in self._cut:
-            assembly.members.add(line.uuid)
+            self.members.add(line.uuid)
             blocks, self._cut[turn.key] = self._cut[turn.key], []
             if blocks:
-                assembly.add("assistant", blocks, code="stripped")
+                self.add("assistant", blocks, code="stripped")
             return
-        assembly.members.update(item.uuid for item in turn.lines)
-        assembly.members.update(answer.line.uuid for answer in self._answers[turn.key])
-        assembly.changes["repeated_block"] += turn.repeated
-        assembly.changes["arguments_added"] += turn.added
-        assembly.places[turn.key] = len(assembly.messages)
-        assembly.add("assistant", turn.blocks, turn)
+        self.members.update(item.uuid for item in turn.lines)
+        self.members.update(answer.line.uuid for answer in self._answers[turn.key])
+        self.changes["repeated_block"] += turn.repeated
+        self.changes["arguments_added"] += turn.added
+        self.places[turn.key] = len(self.messages)
+        self.add("assistant", turn.blocks, turn)
         self._open = turn
 
     def close(self, run: Sequence[SessionLine], *, last: bool = False) -> None:
@@ -670,11 +664,11 @@ class _Builder:
         if hole is None:
             self._between(run, answers)
         elif any(line.results for line in run[hole:]):  # they are sent first
-            self.assembly.add("user", [], code=LOST_RECORD.code)
+            self.add("user", [], code=LOST_RECORD.code)
             self._between(run, answers)
         else:
             self._between(run[:hole], answers)
-            self.assembly.add("user", [], code=LOST_RECORD.code)
+            self.add("user", [], code=LOST_RECORD.code)
             self._between(run[hole + 1 :], ())
 
     def _between(self, run: Sequence[SessionLine], answers: Sequence[LoggedResult]) -> None:
@@ -684,8 +678,8 @@ class _Builder:
         segment: list[SessionLine] = []
         for line in run:
             if line.kind == "user":
-                self.assembly.members.add(line.uuid)
-            self.assembly.changes["compact_summary"] += line.is_summary
+                self.members.add(line.uuid)
+            self.changes["compact_summary"] += line.is_summary
             if line.results:
                 self._segment(segment, user, system, answers)
                 segment = []
@@ -694,20 +688,20 @@ class _Builder:
         newline = "\n" if run and run[0].version >= _JOINS_WITH_NEWLINE else ""
         content = _merged(user, newline)
         if self._renders and any(map(_is_unrendered, run)):
-            self.assembly.lack("media", "reminders", after=1)
+            self.lack("media", "reminders", after=1)
         if any(map(_is_notification, run)):
-            self.assembly.lack("reminders", after=1)
+            self.lack("reminders", after=1)
         if content:
-            self.assembly.add("user", content)
+            self.add("user", content)
         if system:
-            self.assembly.add("system", [{"type": "text", "text": "\n\n".join(system)}])
+            self.add("system", [{"type": "text", "text": "\n\n".join(system)}])
 
     def _leave_out(self, turn: SessionTurn, code: str) -> None:
-        place = self.assembly.places.pop(turn.key)
-        self.assembly.left_out.append((turn, place, code))
-        self.assembly.changes[f"{code}_turn"] += 1
-        self.assembly.lacking.setdefault("history", place)
-        del self.assembly.messages[place]
+        place = self.places.pop(turn.key)
+        self.left_out.append((turn, place, code))
+        self.changes[f"{code}_turn"] += 1
+        self.lacking.setdefault("history", place)
+        del self.messages[place]
 
     def _segment(
         self,
@@ -738,7 +732,7 @@ class _Builder:
             blocks = rendered(line.attachment, line.value, renders=self._renders)
             if not blocks:
                 continue
-            self.assembly.members.add(line.uuid)
+            self.members.add(line.uuid)
             if line.value.get("renderedRole") == "system" and self._system_turns:
                 texts = [_untagged(as_str(block, "text")) for block in blocks]
                 system.append("\n".join(texts))
