@@ -80,12 +80,7 @@ Masked = Literal["error", "denied", "interrupted", "repeated", "no_thought", "re
 @options
 @dataclass(frozen=True, slots=True)
 class LengthOptions:
-    """Options of `limits:` on the lengths of samples (`builder.normalize.units`).
-
-    max_tokens            the maximum length of a sample
-    too_long              longer samples are rejected, split into windows, or cut at their end
-    tool_response_tokens  the maximum length of a tool response; longer ones are cut in the middle
-    """
+    """Options of `limits:` (configs/default.yaml describes each key)."""
 
     max_tokens: int | None = None
     too_long: Literal["reject", "split", "cut"] = "reject"

@@ -39,10 +39,7 @@ DEFAULT_NAME = "dataset"
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Options of `output:` in the configuration.
-
-    formats  kinds of files in data/; loaders read those of the first kind
-    """
+    """Options of `output:` (configs/default.yaml describes each key)."""
 
     formats: tuple[Literal["jsonl", "parquet"], ...] = ("jsonl",)
 

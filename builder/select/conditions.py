@@ -66,14 +66,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class SelectOptions:
-    """The options of `select:`.
-
-    where             conditions by field of meta/ (`tokens`, `model`, `outcome.reward`) or `tools`
-    review            a file of decisions (`builder.dataset.review`): rejected samples are left out
-    unreviewed        whether samples without a decision are written
-    shares            for one field: target shares of the samples by its value
-    max_tokens_total  limit on the tokens of all samples together
-    """
+    """Options of `select:` (configs/default.yaml describes each key)."""
 
     where: Mapping[str, Condition] = field(default_factory=dict)
     review: UserPath | None = None

@@ -23,13 +23,7 @@ Requirement = Literal["schema", "match", "complete", "engine"]
 @options
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """Options of `verify:` in the configuration.
-
-    mode     the mode of inference (`enable_thinking`) that trained turns should match
-    require  samples without these are rejected: `schema`, arguments that fit the schema of their
-             tool; `match`, all trained turns match inference in `mode`; `complete`, the context of
-             each is known; `engine`, no argument has `</tool_call>`, at which engines end a call
-    """
+    """Options of `verify:` (configs/default.yaml describes each key)."""
 
     mode: Mode = "non-thinking"
     require: tuple[Requirement, ...] = ()
