@@ -60,9 +60,13 @@ def _of_rule(rule: Rule) -> _Find:
                 yield Hit(*other.span(), rule.kind)
             return
         first = max(0, start - reach) if rule.token or rule.back else start
-        last = end + reach if rule.near else start
-        for match in rule.regex.finditer(text, first, last + _LONGEST):
-            if match.start() <= last:
+        if rule.near:
+            found = rule.regex.finditer(text, first, end + reach + _LONGEST)
+        else:
+            tried = (rule.regex.match(text, at, start + _LONGEST) for at in range(first, start + 1))
+            found = filter(None, tried)
+        for match in found:
+            if match.start() <= end + reach:
                 yield from _judged(rule, text, match)
 
     return find
@@ -163,11 +167,10 @@ def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
 def _regions(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Returns the places of literals, those joined around which the same text is searched."""
     regions: list[tuple[int, int]] = []
-    for start, end in sorted(places):
-        if regions and start <= regions[-1][1] + NEAR:
-            regions[-1] = (regions[-1][0], max(end, regions[-1][1]))
-        else:
-            regions.append((start, end))
+    for place in sorted(places):
+        is_joined = regions and place[0] <= regions[-1][1] + NEAR
+        first, last = regions.pop() if is_joined else place
+        regions.append((first, max(last, place[1])))
     return regions
 
 
@@ -240,7 +243,6 @@ def _scanned(texts: Sequence[str]) -> list[set[str]]:
 
 
 def _is_sure(finding: Any) -> bool:
-    """Returns whether a finding of the scanner has a form of its own, and looks random."""
     is_ours = MARK in finding.secret or not finding.visible
     return not is_ours and "generic" not in finding.rule_id and is_random(finding.secret)
 
