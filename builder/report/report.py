@@ -86,6 +86,7 @@ def report_html(
     is the title of a dataset that its user did not name. Raises UsageError if there is no such
     dataset.
     """
+    manifest = manifest.without_folders()  # the page may be published
     counts, samples = Counts(), []
     if manifest.ledger is None or manifest.ledger.samples:
         chosen = [*audit.picks] if audit is not None else []

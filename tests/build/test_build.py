@@ -57,7 +57,7 @@ def test_the_ledger_adds_up_and_names_the_planted_faults(built):
     assert calls["logged"] == calls["kept"] + sum(calls["dropped"].values())
     assert records["rejected"]["truncated"] == 1
     assert found["rejected"]["control_tokens"] == 1
-    dropped = {"bad_arguments": 1, "control_tokens": 1, "truncated_answer": 1}
+    dropped = {"bad_arguments": 1, "control_tokens": 1, "lost_record": 1}
     assert calls["dropped"] == dropped
 
 
