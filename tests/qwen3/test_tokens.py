@@ -109,7 +109,11 @@ def test_gigatoken_gives_the_ids_of_the_embedded_tokenizer(way):
     encoder = Encoder(backend, fast)
     encoder.load()  # compares a probe
     assert encoder._fast is not None
-    for text in ("".join(PARTS), unicodedata.normalize("NFC", "".join(PARTS)), "e\u0301 \u212b"):
+    for text in (
+        "".join(PARTS),
+        unicodedata.normalize("NFC", "".join(PARTS)),
+        "e\u0301 \u212b</think>\u0338",
+    ):
         assert encoder(text).tolist() == encoder._true_ids(text).tolist()
 
 
