@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
@@ -12,6 +13,8 @@ from builder.options import DERIVED, SUPPLIED, options
 from builder.qwen3.calls import ADDED_TOKENS
 from builder.qwen3.templates import SPECIFIED, Style
 from builder.text import map_strings
+
+_TEMPORARY = re.compile(r"builder-definitions-\w+[/\\]")
 
 Definition: TypeAlias = "dict[str, Json]"
 
@@ -32,18 +35,34 @@ class AgentDefinitions:
     folder: str = ""
 
     def in_folder(self, folder: str | None) -> AgentDefinitions:
-        """Returns what is sent in another working directory."""
-        if not folder or not self.folder or folder == self.folder:
+        """Returns what is sent in another working directory, which may be part of other names.
+
+        Where that is not known (None), the random part of a capture's own folder is left out.
+        """
+        folder = folder or _TEMPORARY.sub("", self.folder)
+        if not self.folder.strip("/") or folder == self.folder:
             return self
+        names = dict(zip(_names_of(self.folder), _names_of(folder), strict=True))
+        pattern = re.compile(f"(?:{'|'.join(map(re.escape, names))})(?![\\w-])")
 
         def moved(text: str) -> str:
-            return text.replace(self.folder, folder)
+            return pattern.sub(lambda match: names[match[0]], text)
 
         system = None if self.system is None else moved(self.system)
         tools = self.tools
-        if tools is not None and self.folder in dumps(list(tools)):
+        if tools is not None and pattern.search(dumps(list(tools))):
             tools = tuple(map_strings(tool, moved) for tool in tools)
         return replace(self, system=system, tools=tools)
+
+
+def _names_of(folder: str) -> tuple[str, str, str]:
+    """Returns a folder as agents write it: in Gemini CLI's paths, in Claude Code's and Qwen Code's.
+
+    The last is the folder itself; the others are parts of the paths of what they remember.
+    """
+    name = re.split(r"[/\\]", folder.rstrip("/\\"))[-1].lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", name).strip("-") or "project"
+    return f".gemini/tmp/{slug}", re.sub(r"[^a-zA-Z0-9]", "-", folder), folder
 
 
 @dataclass(frozen=True, slots=True)

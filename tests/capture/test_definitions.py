@@ -227,6 +227,51 @@ def test_a_session_gets_the_prompt_of_its_mode_with_its_folder(headless, prompt)
     assert found.supplied_tools == ({"name": "/srv"},)
 
 
+_MESSAGES = """{"id": "1", "timestamp": "t", "type": "user", "content": [{"text": "hi"}]}
+{"id": "2", "timestamp": "t", "type": "gemini", "content": "ho", "model": "m"}
+"""
+_GEMINI = '{"sessionId": "s", "projectHash": "h"}\n' + _MESSAGES
+_CONTEXT = "<session_context>\\nToday\\n- **Workspace Directories:**\\n  - /srv/My App\\n"
+_CODEX = """{"type": "session_meta", "payload": {"id": "s", "cwd": "/srv/My App"}}
+{"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": "ho"}}
+"""
+_CAPTURED = "/tmp/builder-definitions-a_b1/work"
+_PROMPT = (
+    f"In {_CAPTURED}, see ~/.gemini/tmp/work/memory/M.md, ~/.gemini/tmp/work-2/M.md and "
+    "~/.qwen/projects/-tmp-builder-definitions-a-b1-work/memory."
+)
+
+
+@pytest.mark.parametrize(
+    ("agent", "root", "log", "folder"),
+    [
+        ("gemini-cli", "/srv/My App", _GEMINI, "/srv/My App"),
+        ("gemini-cli", None, _GEMINI.replace("hi", _CONTEXT), "/srv/My App"),
+        ("gemini-cli", None, _GEMINI, None),
+        ("codex", None, _CODEX, "/srv/My App"),
+    ],
+)
+def test_the_random_folder_of_a_capture_is_in_no_prompt(tmp_path, agent, root, log, folder):
+    """Neither whole nor in the names that agents make of it, also if the log has no folder."""
+    path = tmp_path / "my-app" / "chats" / "session-1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(log)
+    if root:
+        (path.parent.parent / ".project_root").write_text(root)
+    events = read_events(readers()[agent], Source(path.name, path))
+    (session,) = (event for event in events if isinstance(event, Conversation))
+    assert session.folder == folder
+    known = AgentDefinitions(agent, "1", _PROMPT, ({"name": "ls"},), folder=_CAPTURED)
+    found = for_log(NormalizeOptions(captured=(known,)), agent, session)
+    moved = (
+        ("/srv/My App", "my-app", "-srv-My-App") if folder else ("/tmp/work", "work", "-tmp-work")
+    )
+    assert found.supplied_system == (
+        f"In {moved[0]}, see ~/.gemini/tmp/{moved[1]}/memory/M.md, ~/.gemini/tmp/work-2/M.md and "
+        f"~/.qwen/projects/{moved[2]}/memory."
+    )
+
+
 @pytest.mark.parametrize(
     ("listed", "captured_system", "count"),
     [(None, "I am 2.", 1), (None, None, 1), ((), "I am 2.", 1), ((), None, 0)],

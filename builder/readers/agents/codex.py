@@ -380,6 +380,7 @@ class _Rollout:
         self.tools: list[Json] = []
         self.model: str | None = None
         self.version: str | None = None
+        self.folder: str | None = None
         self.ignored: Counter[str] = Counter()
         self.emitted = 0
         self.abandoned = 0
@@ -408,6 +409,7 @@ class _Rollout:
             self._meta(line.payload)
         elif kind == "turn_context":
             self.model = name_or_none(line.payload.get("model")) or self.model
+            self.folder = name_or_none(line.payload.get("cwd")) or self.folder
             self.open, self.is_idle = None, False  # a request begins
         elif kind == "dynamic_tools_updated":
             added = line.payload.get("dynamic_tools", line.payload.get("tools"))
@@ -489,6 +491,7 @@ class _Rollout:
         self.id = name_or_none(meta.get("id")) or self.id
         self.scope = name_or_none(meta.get("id")) or self.scope
         self.version = name_or_none(meta.get("cli_version"))
+        self.folder = name_or_none(meta.get("cwd"))
         if "history_base" in meta and not self.is_inherited:  # the parent's file is not there
             self.missing |= {"history"}
         base = meta.get("base_instructions")
@@ -715,6 +718,7 @@ class _Rollout:
             changes=dict(+changes),
             context=Context.lacking(self.missing),
             version=self.version,
+            folder=self.folder,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import Segments, ignored, span
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.siblings import from_related
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
@@ -301,6 +303,11 @@ def _starts_with(whole: _Comparable, start: _Comparable) -> bool:
 # -- reads Gemini CLI's recorded sessions (`.json`, `.jsonl`), saved chats and restore points ------
 
 _UI_TYPES = frozenset({"info", "error", "warning"})
+_PROJECT_ROOT = ".project_root"
+_WORKSPACE = re.compile(
+    r"<session_context>.*?^- \*\*Workspace Directories:\*\*\n {2}- ([^\n]+)",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def recognise(source: Source) -> str | None:
@@ -325,7 +332,7 @@ def recognise(source: Source) -> str | None:
 def _is_companion(name: str) -> bool:
     """Returns whether a file belongs to the sessions: their project's path, or a large output."""
     folders, _, file = name.rpartition("/")
-    return file == ".project_root" or "tool-outputs" in folders.split("/")
+    return file == _PROJECT_ROOT or "tool-outputs" in folders.split("/")
 
 
 def _is_metadata(item: dict[str, Json]) -> bool:
@@ -369,6 +376,34 @@ def read(source: Source) -> Iterator[Event]:
         source.count_records()
         yield Ignored("session_file", source.records_read)
         return
+    folder = _project_folder(source)
+    for event in _events(source):
+        if isinstance(event, Conversation):
+            yield replace(event, folder=folder or _workspace(event))
+        else:
+            yield event
+
+
+def _workspace(conversation: Conversation) -> str | None:
+    """Returns the working directory that the program's first message names."""
+    parts = conversation.messages[0].parts if conversation.messages else ()
+    found = (_WORKSPACE.match(part.text) for part in parts if isinstance(part, Text))
+    return next((match[1] for match in found if match), None)
+
+
+def _project_folder(source: Source) -> str | None:
+    """Returns the working directory that a file in the project's folder names."""
+    for above in ("", "../", "../../"):  # a saved chat, a session, a sub-agent's session
+        if folder := from_related(source, above + _PROJECT_ROOT, _text_of):
+            return folder
+    return None
+
+
+def _text_of(source: Source) -> str:
+    return source.head.decode("utf-8", "replace").strip()
+
+
+def _events(source: Source) -> Iterator[Event]:
     if source.peek.kind != "json":
         yield from _event_log(source)
         return

@@ -128,6 +128,7 @@ def conversations(
             model=reading.model,
             context=context,
             version=name_or_none(session.get("version")),
+            folder=name_or_none(session.get("directory")),
         )
         for number, failed in enumerate(reading.failed, start=1):
             name = f"{session_id}#{numbered.segments + 1}~{number}"
@@ -624,6 +625,7 @@ def _stored_session(
     for row in rows(connection, "SELECT * FROM session WHERE id = ?", session):
         source.count_records()
         records += 1
+        info |= {name: row.get(name) for name in ("directory", "version")}
         for name in ("revert", "permission"):
             value = json_column(row[name], name) if row.get(name) is not None else None
             info[name] = None if isinstance(value, Problem) else value

@@ -637,6 +637,7 @@ def read(source: Source) -> Iterator[Event]:
             session.segments.records = 1
             session.model = name_or_none(entry.get("modelId"))
             session.version = entry.get("version")
+            session.folder = name_or_none(entry.get("cwd"))
             named = as_str(entry.get("parentSession") or entry.get("branchedFrom"))
             parent = PurePosixPath(named.replace("\\", "/")).name  # in the folder of this file
             session.copied = from_sibling(source, parent, _answers) or ()
@@ -666,6 +667,7 @@ class _Session:
         self.scope = scope
         self.model: str | None = None
         self.version: Json = None
+        self.folder: str | None = None
         self.places: list[Node | None] = []
         self.nodes: dict[str, Node] = {}
         self.ignored: Counter[str] = Counter()
@@ -909,6 +911,7 @@ class _Session:
             tools=None if stretch.system is None else tuple(stretch.tools.values()),
             model=model,
             problems=tuple(problems),
+            folder=self.folder,
             context=Context.lacking(self._missing(stretch)),
         )
 

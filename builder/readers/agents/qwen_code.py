@@ -256,6 +256,7 @@ def _emit(
         record=span(inside[0].where, inside[-1].where),
         messages=tuple(mark_repeats(messages, seen)),
         version=name_or_none(inside[-1].item.get("version")),
+        folder=name_or_none(inside[-1].item.get("cwd")),
         model=segment.model,
         records=len(fresh),
         problems=segment.problems,
