@@ -32,9 +32,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """The model's thoughts in clear text, never an encrypted or signed blob."""
+    """The model's thoughts in clear text, never an encrypted or signed blob.
+
+    `is_summary`: another model's words about a thought that the provider hides; never trained.
+    """
 
     text: str
+    is_summary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

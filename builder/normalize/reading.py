@@ -259,6 +259,8 @@ class _DraftReader:
             match part:
                 case ToolCall():
                     calls.append(self._call(part))
+                case Reasoning(is_summary=True):
+                    self.counts["reasoning_summary_dropped"] += 1
                 case Reasoning(text=text):
                     thoughts.append(text)
                 case Unparsed(code="server_tool"):

@@ -518,7 +518,8 @@ class _Rollout:
         if kind == "message":
             self._message(item, joins=joins, replayed=replayed)
         elif kind == "reasoning":
-            hidden = bool(item.get("encrypted_content")) and not item.get("content")
+            stands_for = item.get("encrypted_content") or item.get("summary")
+            hidden = bool(stands_for) and not item.get("content")
             turn = self._add(
                 items.thoughts(item), joins=joins, hides="reasoning" if hidden else None
             )

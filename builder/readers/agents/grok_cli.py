@@ -21,6 +21,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import declared
+from builder.readers.api.response_items import thoughts
 from builder.readers.toolkit.chat_messages import chat_message, content_block
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
@@ -163,7 +164,7 @@ class _Rows(RecordLog):
         elif kind == "user":
             self._user(where, row)
         elif kind == "reasoning":
-            self.thoughts += _thoughts(row)
+            self.thoughts += thoughts(row)
         elif kind == "backend_tool_call":
             self.server = True
         elif kind == "assistant":
@@ -230,13 +231,6 @@ class _Rows(RecordLog):
         if any(isinstance(json_in_text(call.arguments), str) for call in calls(message)):
             self.missing |= {"history"}
         self.missing |= {"server_tool"} if message.untrained == "server_tool" else set()
-
-
-def _thoughts(row: dict[str, Json]) -> list[Part]:
-    """Returns the thought of a row: its text, else its summary."""
-    full, short = as_dicts(row.get("content")), as_dicts(row.get("summary"))
-    text = "\n\n".join(filter(None, (as_str(item.get("text")) for item in full or short)))
-    return [Reasoning(text)] if text else []
 
 
 READER = declared(

@@ -147,7 +147,7 @@ def thoughts(item: Item) -> list[Part]:
     for key in ("content", "summary"):
         texts = [as_str(value, "text") for value in as_list(item.get(key))]
         if any(texts):
-            return [Reasoning(text) for text in texts if text]
+            return [Reasoning(text, key == "summary") for text in texts if text]
     return []
 
 

@@ -28,6 +28,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import declared
+from builder.readers.api.response_items import thoughts
 from builder.readers.chats.pieces import turns
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.history import (
@@ -132,12 +133,7 @@ def _pieces_of_items(items: Json) -> Iterator[Part]:
                     if not text and "text" not in part:
                         yield unknown_part(as_str(part.get("type")))
             case "reasoning":
-                texts = [
-                    as_str(part.get("text"))
-                    for part in as_dicts(item.get("content")) or as_dicts(item.get("summary"))
-                ]
-                if "".join(texts).strip():
-                    yield Reasoning("\n".join(texts))
+                yield from thoughts(item)
             case "function_call":
                 if (name := name_or_none(item.get("name"))) is None:
                     yield Unparsed(as_str(item.get("arguments")), "bad_call")

@@ -139,10 +139,9 @@ def _content(value: Json, texts: Texts) -> list[Part]:
             text = texts.text(part.get("text") if part else item)
             parts += [Text(text)] if text else []
         elif kind == "reasoning":
-            # Redacted reasoning is encrypted, but its summary, if any, is not.
-            visible = part.get("summary") if part.get("redacted") is True else part.get("reasoning")
-            thought = texts.text(visible)
-            parts += [Reasoning(thought)] if thought else []
+            is_hidden = part.get("redacted") is True  # it is encrypted; its summary, if any, is not
+            thought = texts.text(part.get("summary" if is_hidden else "reasoning"))
+            parts += [Reasoning(thought, is_hidden)] if thought else []
         elif kind == "tool_use":
             parts += _server_call(part, texts)
         elif kind not in _SILENT:
