@@ -105,13 +105,8 @@ def _counts(value: Json) -> Mapping[str, int]:
     return {name: count for name, count in found.items() if is_count(count)}
 
 
-def _texts(value: Json) -> tuple[str, ...]:
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
-
-
 TEXT = Kind("text", lambda value: value if isinstance(value, str) else "")
 TEXT_OR_NULL = Kind("text or null", lambda value: value if isinstance(value, str) else None)
-TEXTS = Kind("list of texts", _texts)
 COUNT = Kind("number", lambda value: value if is_count(value) else 0)
 COUNTS = Kind("number by code", _counts)
 OBJECT: Kind[Mapping[str, Json]] = Kind(

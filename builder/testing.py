@@ -20,6 +20,7 @@ from builder.finding import GateAction
 from builder.gates import check_gates, fires
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
+from builder.qwen3.reference import EMBEDDED
 from builder.readers import Reader, read_events, recognise
 from builder.sources.source import Source
 from builder.sources.stream import ItemChunk, WholeFile
@@ -34,7 +35,7 @@ _OTHERS: tuple[Json, ...] = (None, True, 7, -0.5, "", "x", [], ["x"], [{}], {}, 
 
 
 def assert_proven(
-    dataset: str | PathLike[str], *, tokenizer: str = "qwen3", fail_on: Iterable[str] = ()
+    dataset: str | PathLike[str], *, tokenizer: str = EMBEDDED, fail_on: Iterable[str] = ()
 ) -> None:
     """Verifies every sample of a dataset, and audits it for the names in `fail_on`.
 

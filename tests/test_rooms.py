@@ -111,6 +111,32 @@ FAMILIES = ("toolkit", "api")
 """Of the readers, from the ground up: each imports only those before it, and the core."""
 
 
+NAMED = re.compile(r"`(builder(?:\.\w+)+)`")
+
+
+def unknown_names(path):
+    """Yields the dotted names in a module's texts that are no module and nothing that one defines.
+
+    A module's own name counts as well: it sends the reader nowhere. A package's may be a group of
+    entry points.
+    """
+    own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for name in NAMED.findall(path.read_text(encoding="utf-8")):
+        module, rest = name, ""
+        while module.removeprefix("builder").lstrip(".") not in modules():
+            module, _, rest = module.rpartition(".")
+        place = ROOT.joinpath(*module.split("."))
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        defined = rf"^(?:(?:async )?def |class )?{rest}\b(?! import)"
+        if name == own or (rest and not re.search(defined, file.read_text("utf-8"), re.MULTILINE)):
+            yield name
+
+
+def test_docstrings_send_the_reader_to_what_exists():
+    wrong = {(str(path), name) for path in PACKAGE.rglob("*.py") for name in unknown_names(path)}
+    assert not wrong
+
+
 def test_shared_families_of_readers_import_no_other_family():
     own = {path.name for path in (PACKAGE / "readers").iterdir() if (path / "__init__.py").exists()}
     for at, family in enumerate(FAMILIES):

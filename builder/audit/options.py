@@ -8,6 +8,7 @@ from typing import Literal
 
 from builder.options import SUPPLIED, options
 from builder.paths import UserPath
+from builder.qwen3.reference import EMBEDDED
 
 
 @options
@@ -24,7 +25,7 @@ class AuditOptions:
     near_duplicates: Literal["drop", "report", "off"] = "report"
     contamination: tuple[UserPath, ...] = ()
     mix: Mapping[str, float] = field(default_factory=dict, metadata=SUPPLIED)
-    tokenizer: str = field(default="qwen3", metadata=SUPPLIED)
+    tokenizer: str = field(default=EMBEDDED, metadata=SUPPLIED)
 
     @property
     def sets(self) -> tuple[str, ...]:

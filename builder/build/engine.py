@@ -16,9 +16,10 @@ from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job, failed_result, run_task
 from builder.parallel.pool import OpenPool, Preload, are_large
 from builder.problem import Problem
+from builder.readers import readers
 from builder.verify import preload as verifying
 
-# -- preloads workers that convert. Imports little itself: the command line imports it first -------
+# -- preloads workers that convert ---------------------------------------------------------------
 
 
 def preloading(tokenizer: str) -> Preload:
@@ -28,8 +29,6 @@ def preloading(tokenizer: str) -> Preload:
 
 def preload(tokenizer: str) -> None:
     """Loads what workers need to convert and verify, so that forked workers share it."""
-    from builder.build import task  # noqa: F401, PLC0415 - heavy
-    from builder.readers import readers  # noqa: PLC0415 - heavy
     from builder.secrets.secrets import scanned_secrets  # noqa: PLC0415 - heavy
 
     readers()

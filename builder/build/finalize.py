@@ -19,6 +19,7 @@ from builder.card.result import BuildResult, Origin
 from builder.codes import DUPLICATE, SELECTED, option_of
 from builder.config.sections import Config
 from builder.conversation import LEVELS, Json
+from builder.dataset.files import SPLITS
 from builder.dataset.forms import read_sample
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import REJECTS, Reject
@@ -32,7 +33,7 @@ from builder.qwen3.flat import to_dialogue, written_style
 from builder.qwen3.templates import SPECIFIED, Style
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 from builder.sample import Sample
-from builder.select.choice import NEAR_DUPLICATE, SPLITS, Choice, ChoiceOptions, choose
+from builder.select.choice import NEAR_DUPLICATE, Choice, ChoiceOptions, choose
 from builder.select.conditions import TOOLS, SelectOptions
 from builder.select.table import ConversationEntry, ConversationRow, SampleEntry, SampleRow, Table
 

@@ -39,10 +39,6 @@ from builder.sources.source import Source
 from builder.sources.store import StoreFailed
 
 
-def _no_warning(text: str) -> None:
-    """Ignores a warning: the default for callers that print none."""
-
-
 def build(
     config: Config,
     out: Path,
@@ -50,8 +46,8 @@ def build(
     engine: Engine,
     fresh: bool,
     progress: Callable[[list[Task]], Done],
+    warn: Callable[[str], object],
     phase: Phase = no_phase,
-    warn: Callable[[str], object] = _no_warning,
     remote: RemoteOutput | None = None,
 ) -> BuildResult:
     """Builds a dataset in the folder `out` and, for a store (`remote`), uploads it.

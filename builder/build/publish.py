@@ -172,7 +172,7 @@ def publish(
     """Makes the dataset; returns it, and whether it was published.
 
     It is not published if there is no sample (`BuildResult.is_in_place`). Samples that `datasets`
-    does not give back are left out, and the rest is written again (`builder.build.publish`).
+    does not give back are left out, and the rest is written again.
     Raises LedgerFault.
     """
     config, target = run.config, run.target

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from builder.api import EngineName, build_dataset, installed_logs
+from builder.api.progress import ignore
 from builder.audit.counts import Counts
 from builder.audit.notes import EVALUATION_RUN, UNREAD
 from builder.build.engine import preloading
@@ -116,16 +117,12 @@ def build(
             engine=engine,
             fresh=fresh,
             on_progress=progress,
-            on_message=_ignore if output.quiet else warn,
+            on_message=ignore if output.quiet else warn,
         )
     finally:
         progress.close()
     here = RemoteOutput(out).local_folder if is_url(out) else Path(out)
     return summarise(built, chosen, out, here, strict=strict, output=output)
-
-
-def _ignore(_: str) -> None:
-    """Prints no message."""
 
 
 def summarise(

@@ -52,7 +52,7 @@ class VerifySection:
     """
 
     model: str | None = None
-    tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
+    tokenizer: UserPath = field(default_factory=lambda: UserPath(EMBEDDED))
     chat_template: UserPath | None = None
     template: Mapping[str, Scalar] = field(default_factory=dict)
     options: VerifyOptions = field(default_factory=VerifyOptions, metadata=INLINE)
@@ -64,7 +64,7 @@ class VerifySection:
         model = model_named(self.model) if self.model else None
         if model is not None and name == EMBEDDED and self.chat_template is None:
             return with_template(target_of(model), None, cast("Mapping[str, Json]", self.template))
-        if name != "qwen3" and self.tokenizer.located.is_dir():
+        if name != EMBEDDED and self.tokenizer.located.is_dir():
             name = str(self.tokenizer.located)
         if self.chat_template is None and not self.template and model is None:
             return name

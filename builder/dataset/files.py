@@ -17,7 +17,7 @@ _DESCRIPTIONS = frozenset(
 )
 """JSON files in a dataset's folder that contain no rows."""
 
-_SPLITS = ("train", "validation", "test")
+SPLITS = ("train", "validation", "test")
 
 REVIEW_SUFFIX = ".review.jsonl"
 """The suffix of review files (`builder.dataset.review`)."""
@@ -104,7 +104,7 @@ def data_file(folder: Path, name: str) -> DataFile:
     """Returns the file of that name in a folder, with its file of meta/ if there is one."""
     path = folder / name
     named = (path.name.partition(".")[0].partition("-")[0], path.parent.name)
-    split = next((part for part in named if part in _SPLITS), "train")
+    split = next((part for part in named if part in SPLITS), "train")
     meta = folder / "meta" / f"{path.name.partition('.')[0]}.jsonl"
     has_meta = path.parent == folder / "data" and meta.is_file()
     return DataFile(path, name, split, meta if has_meta else None, folder, is_built(folder))

@@ -252,14 +252,6 @@ LOST = ("xml_types", "xml_markup")
 They are shown in their true context, so they stay as context unless `untrained_turns: reject`.
 """
 
-FOREIGN = (
-    *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", _SECOND_ANSWER),
-    *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
-    *(_NO_THOUGHT, "undefined_tool", "media", LOST_RECORD.code),
-    *LOST,
-)
-"""Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
-
 _SHOWABLE = frozenset({"bad_call", "bad_arguments", "truncated", "truncated_answer"})
 """Faults of turns that later requests showed as text only.
 

@@ -7,7 +7,7 @@ it back (docs/parity.md). `written_style` tells how a sample is written where no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -324,13 +324,8 @@ _XML = "<tool_call>\n<function="
 
 def written_style(sample: Sample) -> Style:
     """Returns a style in which the sample can be read."""
-    return _style_of_messages(sample.messages)
-
-
-def _style_of_messages(messages: Iterable[tuple[str, str]]) -> Style:
-    """Returns a style in which messages (role, content) can be read."""
     is_xml, between, edges = False, "\n", ("", "")
-    for role, content in messages:
+    for role, content in sample.messages:
         if role == "assistant" and not is_xml and _XML in content:
             is_xml = True
         if role == "assistant" and "</tool_call>\n\n<tool_call>" in content:

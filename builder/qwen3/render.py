@@ -37,7 +37,7 @@ class Rendering:
     answers  for each assistant turn [start, end) in code points: from just after
              `<|im_start|>assistant` and its newline to the end of its `<|im_end|>`
     control  (offset, token) of every control token that the structure puts into the text, in order
-    parts    what the messages and definitions put into the text (`builder.qwen3.render`), in order
+    parts    what the messages and definitions put into the text (`PARTS`), in order
     """
 
     text: str

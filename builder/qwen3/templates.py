@@ -152,9 +152,9 @@ def _definition(text: str, spelling: Spelling) -> str:
     function = tool.get("function", tool) if isinstance(tool, dict) else {}
     if not isinstance(function, dict):
         return text
-    lines = ["<function>", f"<name>{_text(function.get('name'))}</name>"]
+    lines = ["<function>", f"<name>{function.get('name')}</name>"]
     if "description" in function:
-        lines.append(f"<description>{_text(function['description']).strip()}</description>")
+        lines.append(f"<description>{str(function['description']).strip()}</description>")
     lines.append("<parameters>")
     parameters = function.get("parameters")
     properties = parameters.get("properties") if isinstance(parameters, dict) else None
@@ -162,9 +162,9 @@ def _definition(text: str, spelling: Spelling) -> str:
         lines += ["<parameter>", f"<name>{name}</name>"]
         if isinstance(fields, dict):
             if "type" in fields:
-                lines.append(f"<type>{_text(fields['type'])}</type>")
+                lines.append(f"<type>{fields['type']}</type>")
             if "description" in fields:
-                lines.append(f"<description>{_text(fields['description']).strip()}</description>")
+                lines.append(f"<description>{str(fields['description']).strip()}</description>")
             lines += _others(fields, ("name", "type", "description"), spelling)
         lines.append("</parameter>")
     lines += _others(parameters, ("type", "properties"), spelling)
@@ -182,10 +182,6 @@ def _others(value: Json, handled: Collection[str], spelling: Spelling) -> list[s
         f"<{key}>{item if isinstance(item, str) else spelling(item)}</{key}>"
         for key, item in rest.items()
     ]
-
-
-def _text(value: Json) -> str:
-    return str(value)
 
 
 _python_definition = partial(_definition, spelling=as_python)

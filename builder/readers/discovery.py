@@ -20,7 +20,7 @@ from builder.readers import Reader, readers, recognise
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import unique_name
 from builder.sources.listing import Listing, local_listing, store_listing
-from builder.sources.source import MAX_RECORD_BYTES, Source
+from builder.sources.source import Source
 from builder.sources.store import is_hub_name, is_url, list_objects, local_path
 from builder.sources.table import hub_table
 
@@ -66,7 +66,7 @@ def _found(
         table = hub_table(spec)
         name = f"{table.repository}@{table.commit}"
         if table.is_raw:
-            yield from _stored(f"hf://datasets/{name}", MAX_RECORD_BYTES)
+            yield from _stored(f"hf://datasets/{name}")
         else:
             yield Source(name, table=table)
         return
@@ -76,9 +76,9 @@ def _found(
         return
     spec = local_path(spec)
     if is_url(spec):
-        yield from _stored(spec, MAX_RECORD_BYTES)
+        yield from _stored(spec)
     else:
-        yield from _local(spec, base or Path(), MAX_RECORD_BYTES, without)
+        yield from _local(spec, base or Path(), without)
 
 
 _LINES = rb"\n{\""
@@ -116,10 +116,10 @@ def _sessions(source: Source, column: str) -> Iterator[Source | Problem]:
         name = unique_name(f"{source.name}/{place}", names)
         text = as_str(row, column) or dumps(record.value)
         data = text.encode("utf-8", "surrogatepass")
-        yield Source(name, data=data, max_record_bytes=source.max_record_bytes)
+        yield Source(name, data=data)
 
 
-def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[Source | Problem]:
+def _local(spec: str, base: Path, without: Path | None) -> Iterator[Source | Problem]:
     pattern = expand_home(spec)
     path = base / pattern
     seen: set[Hashable] = set()
@@ -141,18 +141,18 @@ def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[
         raise UsageError(f"input {spec!r}: {_reason(error)}") from error
     else:
         root, name = (path, "") if is_folder else (path.parent, path.name)
-        yield from _entry(name, _Walk(local_listing(root), limit, seen), ())
+        yield from _entry(name, _Walk(local_listing(root), seen), ())
         return
     plain = next(at for at, part in enumerate(pattern.parts) if glob.has_magic(part))
-    walk = _Walk(local_listing(base.joinpath(*pattern.parts[:plain])), limit, seen)
+    walk = _Walk(local_listing(base.joinpath(*pattern.parts[:plain])), seen)
     yield from _glob(spec, pattern.parts[plain:], walk, without)
 
 
-def _stored(spec: str, limit: int) -> Iterator[Source | Problem]:
+def _stored(spec: str) -> Iterator[Source | Problem]:
     root, wanted, objects = list_objects(spec)
     listing, problems = store_listing(root, objects)
     yield from problems
-    walk = _Walk(listing, limit)
+    walk = _Walk(listing)
     if not wanted or listing.is_file(wanted):
         yield from _entry(wanted, walk, ())
     elif wanted not in objects:
@@ -169,7 +169,6 @@ class _Walk:
     """
 
     root: Listing
-    limit: int
     seen: set[Hashable] = field(default_factory=set)
     stores: bool = True
     taken: frozenset[str] = frozenset()
@@ -242,7 +241,7 @@ def _entry(place: str, walk: _Walk, above: Identities) -> Iterator[Source | Prob
     if kind == "folder":
         yield from _folder(place, walk, above)
     elif kind == "file":
-        yield walk.root.source(place, name, walk.limit)
+        yield walk.root.source(place, name)
     else:
         yield Problem("not_a_file", name, "neither a file nor a folder")
 
@@ -294,12 +293,12 @@ def _store(
     reader = next((reader for reader in stores if reader.holds), None)
     holds = reader.holds if reader is not None else None
     members: list[Source] = []
-    for item in _folder("", _Walk(folder, walk.limit, stores=False), ()):
+    for item in _folder("", _Walk(folder, stores=False), ()):
         if isinstance(item, Problem):
             yield Problem(item.code, f"{name}/{item.where}", item.detail)
         elif holds is None or holds(item.name):
             members.append(item)
-    yield walk.root.source(place, name, walk.limit, members)
+    yield walk.root.source(place, name, members)
     if reader is None or reader.exclusive:
         return
     prefix = f"{_name(place)}/" if place else ""

@@ -46,7 +46,7 @@ class Rendered:
 
     tokens  (index, id, span) of the tokens to show
     count   the number of all tokens; 0 if the text was not tokenised
-    parts   {part: tokens} (`builder.qwen3.parts`), {} if they are not known
+    parts   {part: tokens} (`builder.qwen3.render.tokens_by_part`), {} if they are not known
     trained  the number of tokens of the spans; 0 if it is not known
     """
 

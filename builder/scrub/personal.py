@@ -17,14 +17,13 @@ from typing import Any
 
 from builder.scrub.people import KEYED, TABLES, WORDS, name_before, named_person
 from builder.secrets.hits import Gate, Hit, Joined, apart, remembering, starts
+from builder.secrets.tables import ESCAPES
 
 KINDS = (
     "mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id", "person_name",
     "birth_date", "address",
 )  # fmt: skip
 
-_ESCAPES = (r"\\[nrt]", r"%[0-9A-Fa-f]{2}", r"\dm")
-"""What a datum may directly follow: a newline in JSON, a URL's escape, a terminal's colour."""
 _ATOM = re.compile(r"(\[(?:\\.|[^]\\])+\]|\\.|[^\\\[(])(?![{*+?])(.*)")
 
 
@@ -40,7 +39,7 @@ def _compiled(form: dict[str, Any]) -> re.Pattern[str]:
     assert len(parts) == len(form["any"]), "each begins with one character"
     first = "".join(first[1:-1] if len(first) > 2 else first for first, _ in parts)
     rest = "|".join(f"(?<={first}){rest}" if len(parts) > 1 else rest for first, rest in parts)
-    escaped = "|".join(f"(?<={escape}.)" for escape in _ESCAPES)
+    escaped = "|".join(f"(?<={escape}.)" for escape in ESCAPES)
     behind = f"(?:(?<![{form['not_after']}].)|{escaped})"
     return re.compile(f"[{first}]{behind}(?:{rest}){form['end']}")
 

@@ -37,7 +37,7 @@ _WORDS = re.compile(
 """Words and numbers with signs between them: `release-2024.1`."""
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_SIGN = re.compile(r"[!@#$%^&*+=?~]")
+SIGN = re.compile(r"[!@#$%^&*+=?~]")
 
 _STAND_IN = re.compile(
     f"^(?:{'|'.join(VALUES['stand_in_begins'])})|{'|'.join(VALUES['stand_in_has'])}", re.IGNORECASE
@@ -142,7 +142,7 @@ def is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     if not any(map(str.isalpha, value)):
         is_counted = value in "01234567890123456789"
         return (quoted or setting) and len(value) >= (6 if setting else 8) and not is_counted
-    if _SIGN.search(value):
+    if SIGN.search(value):
         return quoted or setting or has_digit or not is_name(value.strip("!@#$%^&*+=?~"))
     if has_digit:
         return quoted or setting or is_random(value) or not is_name(value)

@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from builder.secrets.grade import LOOKED_AT, is_code, is_name, is_password, is_random, is_stand_in
+from builder.secrets.grade import (
+    LOOKED_AT,
+    SIGN,
+    is_code,
+    is_name,
+    is_password,
+    is_random,
+    is_stand_in,
+)
 from builder.secrets.hits import Hit
 from builder.secrets.tables import NAMES
 
@@ -72,7 +80,6 @@ _CODE_AFTER = re.compile(r"[(\[{]|\??\.[A-Za-z_]|::|->|[ ](?:\|\||&&|\?\?|\+|= |
 _ENDS = re.compile(r"(?:\\{1,7}[nrt\"']|[\s\"'`&<,;)}\]|]|\Z)")
 _LINE_END = re.compile(r"[ \t]{0,8}(?:#|\r?\n|\\{1,4}[nr]|\\{0,7}[\"'`]|\Z)")
 _NO_LETTER = re.compile("[^a-z0-9]")
-_SIGN = re.compile("[!@#$%^&*+=?~]")
 _SIGNED = re.compile(r"(?=.*\d)(?=.*[A-Za-z])(?=.*[!@#$%^&*+=?~])[^\s/:.]{8,64}")
 
 
@@ -239,7 +246,7 @@ def _is_next(it: _Place, value: str, *, quoted: bool) -> bool:
         is_word = value.islower() and value.isalpha() and len(value) < 12
         return quoted or not (is_word or value.startswith(("-", "<", "$")))
     if gap[0] in ",(":
-        return quoted and (is_random(value) or _SIGN.search(value) is not None)
+        return quoted and (is_random(value) or SIGN.search(value) is not None)
     if quoted:
         return not value.isalpha() and " " not in value
     is_column = "\t" in gap or "\\t" in gap or len(gap) > 2

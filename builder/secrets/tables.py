@@ -9,8 +9,9 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-_ESCAPES = (r"\\[nrt]", r"%[0-9A-Fa-f]{2}", r"\dm")
-_START = "(?:(?<![A-Za-z0-9])|" + "|".join(f"(?<={escape})" for escape in _ESCAPES) + ")"
+ESCAPES = (r"\\[nrt]", r"%[0-9A-Fa-f]{2}", r"\dm")
+"""What a token or a datum may directly follow: a newline in JSON, a URL's escape, a colour."""
+_START = "(?:(?<![A-Za-z0-9])|" + "|".join(f"(?<={escape})" for escape in ESCAPES) + ")"
 """Before a token: no letter or digit, but for a newline in JSON, a URL's escape, a colour."""
 _END = "(?![A-Za-z0-9])"
 _ISSUED = re.compile(r"(?!(?:api|key|live|pat|sdk|secret|ext)[_.-])[A-Za-z$][\w.$-]{2,40}[_.-]")

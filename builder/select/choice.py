@@ -23,8 +23,6 @@ from builder.select.table import (
 
 # -- assigns conversations to splits: by session, seeded, the same in every run --------------------
 
-SPLITS = ("train", "validation", "test")
-
 _UNIQUE = re.compile(r"(?=.*\d)[0-9A-Za-z_-]{16,}")
 
 
@@ -217,7 +215,7 @@ class ChoiceOptions:
     """The parameters of the selection.
 
     in_pieces  whether samples may be parts of conversations
-    shares     the target shares by pattern (`builder.select.choice`)
+    shares     the target shares by pattern (`left_out`)
     select     the user's conditions, shares by another field, and the budget of tokens
     split      the shares of the splits, and the seed of all draws
     """

@@ -133,11 +133,8 @@ class Listing(Protocol):
     def is_within(self, path: str, folder: Path) -> bool:
         """Returns whether a path, with links resolved, is inside a folder of this machine."""
 
-    def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
-        """Returns the file at a path, or the folder as one store, as a source called `name`.
-
-        `limit` is the source's `max_record_bytes`.
-        """
+    def source(self, path: str, name: str, members: Sequence[Source] = ()) -> Source:
+        """Returns the file at a path, or the folder as one store, as a source called `name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +172,8 @@ class _LocalFolder(Listing):
     def is_within(self, path: str, folder: Path) -> bool:
         return (self.path / path).resolve().is_relative_to(folder.resolve())
 
-    def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
-        return Source(name, self.path / path, members=members, max_record_bytes=limit)
+    def source(self, path: str, name: str, members: Sequence[Source] = ()) -> Source:
+        return Source(name, self.path / path, members=members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +219,9 @@ class _StoreFolder(Listing):
     def is_within(self, path: str, folder: Path) -> bool:
         return False
 
-    def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
+    def source(self, path: str, name: str, members: Sequence[Source] = ()) -> Source:
         item = self.objects.get(self._full(path))
-        return Source(name, remote=item, members=members, max_record_bytes=limit)
+        return Source(name, remote=item, members=members)
 
     def _full(self, path: str) -> str:
         return f"{self.at}/{path}" if self.at and path else self.at or path

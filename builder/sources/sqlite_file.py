@@ -192,6 +192,10 @@ def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
     return rows
 
 
+SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
+"""The query of those programs that keep tables `sessions` and `messages`."""
+
+
 def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
     """Returns the approximate bytes of each session that the query `sessions` names.
 

@@ -120,7 +120,7 @@ def test_a_number_that_is_not_json_rejects_only_its_conversation(tmp_path, numbe
 def test_a_line_beyond_the_limit_is_rejected(tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "log.jsonl").write_bytes(row(b"x" * (3 << 20)) + b"\n" + LINE + b"\n")
-    monkeypatch.setattr("builder.readers.discovery.MAX_RECORD_BYTES", 1 << 20)
+    monkeypatch.setitem(Source.__init__.__kwdefaults__, "max_record_bytes", 1 << 20)
     done, ledger, rejects = build(tmp_path)
     assert done.returncode == 0, done.stderr
     assert ledger["samples"] == 1

@@ -34,11 +34,17 @@ from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 from builder.sources.source import Source
-from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
+from builder.sources.sqlite_file import (
+    SESSIONS,
+    json_column,
+    read_sessions,
+    rows,
+    session_sizes,
+    tables,
+)
 
 _NAME = "crush"
 
-_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
 _SIZES = "SELECT session_id, sum(length(CAST(parts AS BLOB))) FROM messages GROUP BY 1"
 _SESSION = "SELECT * FROM sessions WHERE id = ?"
 _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid"
@@ -169,6 +175,6 @@ READER = declared(
         Home("Crush", "~/*/.crush/crush.db"),
         Home("Crush", "~/*/*/.crush/crush.db"),
     ),
-    read=lambda source: read_sessions(source, _SESSIONS, _session),
-    item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
+    read=lambda source: read_sessions(source, SESSIONS, _session),
+    item_sizes=lambda source: session_sizes(source, SESSIONS, _SIZES),
 )

@@ -36,7 +36,14 @@ from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.rows import missing_records, objects
 from builder.readers.toolkit.unknown_keys import carries_content
 from builder.sources.source import Record, Source
-from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
+from builder.sources.sqlite_file import (
+    SESSIONS,
+    json_column,
+    read_sessions,
+    rows,
+    session_sizes,
+    tables,
+)
 
 _SILENT = frozenset(
     {
@@ -85,7 +92,7 @@ def _is_export(item: dict[str, Json]) -> bool:
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions."""
     if source.peek.kind == "sqlite":
-        yield from read_sessions(source, _SESSIONS, _stored)
+        yield from read_sessions(source, SESSIONS, _stored)
         return
     document = source.document() if source.peek.kind == "json" else None
     if isinstance(document, dict) and _is_export(document):
@@ -148,7 +155,6 @@ def _lines(
     yield from _conversations(session, rows, len(rows), model, missing_records(lost))
 
 
-_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
 _SIZES = "SELECT session_id, sum(length(CAST(content_json AS BLOB))) FROM messages GROUP BY 1"
 
 
@@ -326,5 +332,5 @@ READER = declared(
     "goose",
     recognise=recognise,
     read=read,
-    item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
+    item_sizes=lambda source: session_sizes(source, SESSIONS, _SIZES),
 )

@@ -47,7 +47,14 @@ from builder.readers.toolkit.rows import (
     outcome_of_records,
 )
 from builder.sources.source import Record, Source
-from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
+from builder.sources.sqlite_file import (
+    SESSIONS,
+    json_column,
+    read_sessions,
+    rows,
+    session_sizes,
+    tables,
+)
 
 _STRUCTURED = ("\x00json:", "\x01json:")
 """The prefix of JSON content in a text column."""
@@ -113,7 +120,7 @@ def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions, or of all trajectories."""
     document = source.document() if source.peek.kind == "json" else None
     if source.peek.kind == "sqlite":
-        yield from read_sessions(source, _SESSIONS, _stored)
+        yield from read_sessions(source, SESSIONS, _stored)
     elif isinstance(document, dict) and _is_export(document):
         for item in source.counted(as_list(document.get("messages")), "messages[{}]"):
             yield Problem("unverified_format", item.where, "an export with previews only")
@@ -129,7 +136,6 @@ def _read(source: Source) -> Iterator[Event]:
             yield record if isinstance(record, Problem) else _trajectory(*record)
 
 
-_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
 _SIZES = """
 SELECT session_id, sum(
     ifnull(length(CAST(content AS BLOB)), 0) + ifnull(length(CAST(tool_calls AS BLOB)), 0)
@@ -367,5 +373,5 @@ READER = declared(
     "hermes-agent",
     recognise=_recognise,
     read=_read,
-    item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
+    item_sizes=lambda source: session_sizes(source, SESSIONS, _SIZES),
 )

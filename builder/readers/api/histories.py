@@ -79,7 +79,7 @@ def _record_of(first: Exchange, last: Exchange) -> str:
     return first.where if first.where == last.where else f"{first.where} to {last.where}"
 
 
-_PENDING = frozenset({"queued", "in_progress", "searching"})
+PENDING = frozenset({"queued", "in_progress", "searching"})
 """States of a response that the client asks for again later (Responses, Interactions)."""
 
 
@@ -102,7 +102,7 @@ def _is_final(exchange: Exchange) -> bool:
     bodies = (exchange.response, *(exchange.events or ())[-1:])
     states = {as_str(as_dict(body).get("response", body), "status") for body in bodies}
     is_recorded = exchange.response is not None or exchange.events is not None
-    return is_recorded and _PENDING.isdisjoint(states)
+    return is_recorded and PENDING.isdisjoint(states)
 
 
 def _why_unanswered(exchange: Exchange) -> str:

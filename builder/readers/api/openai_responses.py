@@ -25,6 +25,7 @@ from builder.readers.api import response_items
 from builder.readers.api.codec import Api, ApiAnswer, History, ServerStep
 from builder.readers.api.dialects import OPENAI_RESPONSES, ROLES, path_of
 from builder.readers.api.exchanges import Exchange
+from builder.readers.api.histories import PENDING
 from builder.readers.api.response_items import definitions
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
@@ -50,7 +51,6 @@ _SERVER = frozenset({
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
     "mcp_call", "mcp_approval_request", "program", "program_output",
 })  # fmt: skip
-_COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 _SILENT = frozenset({"mcp_list_tools", "mcp_approval_response", "compaction_trigger"})
 """Items without content: lists of a server's tools, and approvals by the user."""
 
@@ -63,7 +63,7 @@ ITEMS = (
     | _NAMED_CALLS
     | _OUTPUTS
     | _SERVER
-    | _COMPACTIONS
+    | response_items.COMPACTIONS
     | _SILENT
     | {"message", "reasoning", "additional_tools", "item_reference"}
 )
@@ -152,7 +152,7 @@ class ItemReading:
             self._output(kind, item, answer=answer)
         elif kind in _SERVER:
             self._answer.append(_server(kind))
-        elif kind in _COMPACTIONS:
+        elif kind in response_items.COMPACTIONS:
             self._answer.append(Unparsed(kind, "encrypted_context"))
         elif kind == "additional_tools":
             self._offer(item)
@@ -283,9 +283,6 @@ MAX_KEPT = 32 << 20
 
 _Value = TypeVar("_Value")
 
-_UNANSWERED = frozenset({"queued", "in_progress", "searching"})
-"""Statuses of an incomplete response, which the client polls by its id."""
-
 _KEPT = ("previous_response_id", "conversation", "prompt")
 """Fields of a request that refer to a history or prompt on the server."""
 
@@ -334,7 +331,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     body = exchange.answer_body(whole_response)
     output = as_list(body.get("output"))
     status = as_str(body.get("status"))
-    if status in _UNANSWERED or not output:
+    if status in PENDING or not output:
         return ()
     reading = ItemReading()
     message = reading.read_answer(output)
