@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from builder.readers import readers
+from builder.readers import Reader, candidates, readers
 
 PAGE = Path(__file__).parent.parent / "docs" / "formats.md"
 BEGIN = "<!-- formats: made by scripts/formats_table.py -->\n"
@@ -11,15 +11,23 @@ END = "<!-- end of formats -->\n"
 
 
 def table() -> str:
+    modules = {one.name: origin for origin, one in candidates() if isinstance(one, Reader)}
     rows = [
-        f"| `{name}` | {reader.summary} | {', '.join(reader.evidence)} | {reader.checked or ''} |\n"
+        f"| `{name}` | {reader.summary} | {', '.join(reader.evidence)} | {reader.checked or ''} "
+        f"| {other_name(name, modules[name])} |\n"
         for name, reader in readers().items()
     ]
     head = (
-        "| format | what it reads, and how it is recognised | evidence | checked with |\n"
-        "|---|---|---|---|\n"
+        "| format | what it reads, and how it is recognised | evidence | checked with | module |\n"
+        "|---|---|---|---|---|\n"
     )
     return head + "".join(rows)
+
+
+def other_name(name: str, module: str) -> str:
+    """Returns the module below builder.readers, or "" if it is called as its format."""
+    own = module.removeprefix("builder.readers.").removesuffix(".reader")
+    return "" if own.rpartition(".")[2] == name.replace("-", "_") else f"`{own}`"
 
 
 def main() -> None:

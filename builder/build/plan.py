@@ -336,9 +336,9 @@ def _sent(value: Json) -> AgentDefinitions | None:
 
 
 def definitions(value: Json, name: str) -> tuple[Json, ...]:
-    """Returns the definitions of tools in a value of a file or of a caller, of which `name` tells.
+    """Returns the definitions of tools in the value of a file or of a caller.
 
-    Raises UsageError if one is no definition.
+    Raises UsageError, which says `name`, if one is no definition.
     """
     tools = _definitions(value)
     for at, tool in enumerate(tools):

@@ -56,7 +56,7 @@ class BuildResult:
                      [] if there are some
     changed_by_loader  what `datasets` still does not give back as written; empty in almost every
                      build, since samples that it changes are left out
-    judgements       four lines on the dataset; `advice` is what would better it, by effect
+    judgements       four lines on the dataset; `advice` says how to improve it, by effect
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret

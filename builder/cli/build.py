@@ -176,7 +176,7 @@ def summarise(
 def _print(
     built: BuildResult, out: str, config: Config, here: Path, output: Output, kept_by: str
 ) -> None:
-    """Prints the four lines, what would better the dataset, what is left out, and what is next.
+    """Prints the four lines, how to improve the dataset, what is left out, and what is next.
 
     That is at most LINES lines of at most WIDTH characters, and more with `-v`.
     """
@@ -260,7 +260,7 @@ def left_out(ledger: Ledger) -> str:
 
 
 def _advice(advice: Sequence[Advice], *, verbose: bool) -> Iterator[str]:
-    """Yields what would better the dataset, that of the largest effect first.
+    """Yields how to improve the dataset, the largest effect first.
 
     Unless `verbose`, that is the first findings, each with its best remedy.
     """

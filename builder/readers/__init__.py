@@ -8,9 +8,9 @@ A reader never raises an exception for anything that a file may contain. It neve
 that a source gives it: records are decoded once, and `recognise` and `read` get the same objects.
 `builder.testing.check_reader` tests the whole contract.
 
-Built-in readers are found by walking this package: there is no list to add one to. A third-party
-package names its `Reader` in the entry-point group `builder.readers`. Helpers for authors of
-readers are in `builder.readers.toolkit`; docs/readers.md is the tutorial.
+Built-in readers are found by walking this package; formats.toml and keys/ describe them
+(`declared`). A third-party package names its `Reader` in the entry-point group `builder.readers`.
+Helpers for authors of readers are in `builder.readers.toolkit`; docs/readers.md is the tutorial.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def readers() -> dict[str, Reader]:
     of another one.
     """
     known: dict[str, Reader] = {}
-    for origin, candidate in _candidates():
+    for origin, candidate in candidates():
         if not isinstance(candidate, Reader):
             raise UsageError(f"reader {origin}: is not a builder.readers.Reader")
         if candidate.name in known:
@@ -166,7 +166,8 @@ def readers() -> dict[str, Reader]:
     return dict(sorted(known.items()))
 
 
-def _candidates() -> Iterator[tuple[str, object]]:
+def candidates() -> Iterator[tuple[str, object]]:
+    """Yields (module or entry point, the reader there), unchecked. Raises UsageError."""
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         found = importlib.import_module(module.name)
         for candidate in (getattr(found, "READER", None), *getattr(found, "READERS", ())):

@@ -1,4 +1,4 @@
-"""Says in four lines what a dataset is, and what would better it; summary, report, card show them.
+"""Says in four lines what a dataset is, and how to improve it; summary, report, card show them.
 
 A number that is shown twice comes from the same count. A price was computed, or there is none. What
 no option remedies is no advice.

@@ -58,7 +58,9 @@ def _well_formed(sample: Sample) -> Iterator[CheckFinding]:
         yield CheckFinding("weight", "every assistant message has weight 0: nothing is trained")
 
 
-def meaning(sample: Sample, style: Style = SPECIFIED) -> tuple[Dialogue | None, list[CheckFinding]]:
+def _structured(
+    sample: Sample, style: Style = SPECIFIED
+) -> tuple[Dialogue | None, list[CheckFinding]]:
     """Returns (structured form of a sample, []), or (None, findings) if it has none."""
     known = known_tools(sample, style)
     turns: list[Turn] = []
@@ -94,7 +96,7 @@ def _misread(read: Dialogue | None, intended: Dialogue) -> Iterator[CheckFinding
     yield CheckFinding("inverse", "the flat form reads back as a different dialogue", index)
 
 
-def order(
+def _order_faults(
     sample: Sample, style: Style = SPECIFIED, *, late_system: bool = False
 ) -> Iterator[CheckFinding]:
     """Checks that roles alternate as the check `order` requires, and that no turn is empty.
@@ -123,7 +125,7 @@ def order(
         yield CheckFinding("order", "does not end with an assistant turn", len(sample.messages) - 1)
 
 
-def calls(
+def _call_faults(
     sample: Sample, meant: Dialogue, read: Dialogue | None, style: Style = SPECIFIED
 ) -> Iterator[CheckFinding]:
     """Checks that the dialect's pattern finds the intended calls and no others.
@@ -161,7 +163,7 @@ def calls(
             )
 
 
-def pairing(meant: Dialogue) -> Iterator[CheckFinding]:
+def _pairing_faults(meant: Dialogue) -> Iterator[CheckFinding]:
     """Checks that each call has a response, except the calls of the last turn."""
     open_calls = 0
     for index, turn in enumerate(meant.turns):
@@ -209,7 +211,7 @@ def _breaking(meant: Dialogue) -> Iterator[CheckFinding]:
                 yield CheckFinding("engine_breaks_call", message, index)
 
 
-def tools(
+def _argument_faults(
     sample: Sample, meant: Dialogue, *, strict: bool
 ) -> tuple[list[CheckFinding], list[CheckFinding]]:
     """Returns (findings, warnings) for the called names and their arguments."""
@@ -444,17 +446,17 @@ class Verifier:
             return Verdict(tuple(findings))
         style = self.target.style
         chosen = sample.targets if targets is None else tuple(targets)
-        read, faults = meaning(sample, style)
+        read, faults = _structured(sample, style)
         findings += faults
         if dialogue is not None:
             findings += _misread(read, dialogue)
         meant = dialogue or read
-        findings += order(sample, style, late_system=late_system)
+        findings += _order_faults(sample, style, late_system=late_system)
         warnings: list[CheckFinding] = []
         if meant is not None:
-            findings += calls(sample, meant, read, style)
-            findings += pairing(meant)
-            hard, soft = tools(sample, meant, strict="schema" in self.options.require)
+            findings += _call_faults(sample, meant, read, style)
+            findings += _pairing_faults(meant)
+            hard, soft = _argument_faults(sample, meant, strict="schema" in self.options.require)
             findings += hard
             warnings += soft
             findings += _losses(sample, meant, chosen, style)
