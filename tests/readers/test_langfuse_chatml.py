@@ -138,5 +138,5 @@ def test_the_files_of_the_platform_are_recognised_and_counted(shared):
     assert paths
     for path in paths:
         source = Source(path.name, path)
-        assert langfuse.recognise(source)
+        assert langfuse.READER.recognise(source)
         assert [event.code for event in langfuse.read(source)] == ["chatml_view"]

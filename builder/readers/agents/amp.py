@@ -62,7 +62,7 @@ _ENDED = frozenset({"done", "error", "cancelled", "rejected-by-user"})
 _DENIED = frozenset({"rejected-by-user", "rejected"})
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims threads: an id that begins with T-, and messages with messageId, or env and v."""
     return "threads (T-…)" if any(map(_is_thread, source.peek.objects)) else None
 
@@ -211,4 +211,4 @@ def _shown(value: Json) -> tuple[Content, ...]:
     return (Text(value),) if isinstance(value, str) else (Data(value, compact=True),)
 
 
-READER = declared(NAME, recognise=recognise, read=read)
+READER = declared(NAME, recognise=_recognise, read=read)

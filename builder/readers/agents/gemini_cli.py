@@ -310,7 +310,7 @@ _WORKSPACE = re.compile(
 )
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims sessions by their metadata or messages, saved chats and restore points by shape."""
     if _is_companion(source.name):
         return "a file that gemini-cli keeps next to its sessions"
@@ -632,4 +632,4 @@ def _saved(
     )
 
 
-READER = declared("gemini-cli", recognise=recognise, read=read)
+READER = declared("gemini-cli", recognise=_recognise, read=read)

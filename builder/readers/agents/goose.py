@@ -57,7 +57,7 @@ _KNOWN = _SILENT | {
 }  # fmt: skip
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims session metadata, messages with tagged content, or the tables of the database."""
     if source.peek.kind in ("jsonl", "json"):
         for item in source.peek.objects:
@@ -330,7 +330,7 @@ def _for_model(items: list[Json]) -> list[dict[str, Json]]:
 
 READER = declared(
     "goose",
-    recognise=recognise,
+    recognise=_recognise,
     read=read,
     item_sizes=lambda source: session_sizes(source, SESSIONS, _SIZES),
 )

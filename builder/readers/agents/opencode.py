@@ -401,7 +401,7 @@ def _is_store(folder: Listing) -> bool:
     return all(map(folder.is_dir, (first, "message", "part")))
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a store of files, an exported session, or a database by its tables."""
     if source.peek.kind == "folder":
         tops = {member.name.partition("/")[0] for member in source.members}
@@ -667,5 +667,5 @@ def _parts(
 
 
 READER = declared(
-    "opencode", recognise=recognise, read=read, is_store=_is_store, item_sizes=item_sizes
+    "opencode", recognise=_recognise, read=read, is_store=_is_store, item_sizes=item_sizes
 )

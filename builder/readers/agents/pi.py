@@ -599,7 +599,7 @@ _SETTINGS = frozenset({
 })  # fmt: skip
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a header with a folder or version, or messages in a shape that only Pi writes."""
     for value in source.peek.objects:
         kind = value.get("type")
@@ -920,4 +920,4 @@ def _problem(code: str, node: Node, detail: str) -> Problem:
     return Problem(code, node.where, detail, records=0)
 
 
-READER = declared(NAME, recognise=recognise, read=read)
+READER = declared(NAME, recognise=_recognise, read=read)

@@ -53,7 +53,7 @@ _RESUMED = "Continue where you left off"
 """What the program sends for `Resume`."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims the table threads with data and data_type, and a thread with tagged messages."""
     if source.peek.kind == "sqlite":
         columns = tables(source).get("threads", frozenset())
@@ -207,7 +207,7 @@ def _result(call_id: str, result: dict[str, Json]) -> ToolResult:
 
 READER = declared(
     NAME,
-    recognise=recognise,
+    recognise=_recognise,
     read=read,
     item_sizes=lambda source: session_sizes(source, _THREADS, _SIZES),
 )

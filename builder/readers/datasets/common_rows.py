@@ -391,7 +391,7 @@ _TURNS = (
 """Columns of turns; `chosen_messages` is that of LLaMA-Factory's preferences."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise_conversations(source: Source) -> str | None:
     """Claims rows with turns of `from` and `value`, of other roles, or of typed parts."""
     for row in source.peek.objects:
         turns = as_dicts(json_in_text(row.get("conversations")))
@@ -560,7 +560,7 @@ READERS = (
             " roles such as human and ai, or typed parts"
         ),
         evidence=("source", "files"),
-        recognise=recognise,
+        recognise=_recognise_conversations,
         generic=True,
         read=read,
         splits=splits,

@@ -378,7 +378,7 @@ def holds(name: str) -> bool:
     return _MEMBER.fullmatch(name) is not None
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims `schema_version` ATIF-… with steps, and rows with conversations and episode."""
     for member in source.members or (source,):
         for item in member.peek.objects[:5]:
@@ -528,5 +528,5 @@ class _Trajectories:
 
 
 READER = declared(
-    "atif", recognise=recognise, read=read, is_store=is_store, holds=holds, exclusive=False
+    "atif", recognise=_recognise, read=read, is_store=is_store, holds=holds, exclusive=False
 )

@@ -524,7 +524,7 @@ _OTHERS = frozenset({"user", "assistant", "tool_result"})
 """Types of the rows of agents, which LangChain's messages do not have; both have "system"."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims LangChain messages, single or in lists, states or databases."""
     columns = tables(source)
     if columns.get("checkpoints", frozenset()) >= _COLUMNS:
@@ -631,4 +631,4 @@ class _Collector:
             yield from conversations(session.items, unique, session.place, session.records)
 
 
-READER = declared("langchain", recognise=recognise, read=read, item_sizes=item_sizes)
+READER = declared("langchain", recognise=_recognise, read=read, item_sizes=item_sizes)

@@ -182,7 +182,7 @@ _REASONS = {
 _PEEKED = 20
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims sources with the platform's observations, traces or scores, or its view of them."""
     names = set(source.csv_names) if source.is_csv else set()
     if _COLUMNS[0] <= names or _COLUMNS[1] <= names:
@@ -271,4 +271,4 @@ class _Collector(TraceBuffer):
         yield from self.add(trace_id, session, step)
 
 
-READER = declared("langfuse", recognise=recognise, read=read)
+READER = declared("langfuse", recognise=_recognise, read=read)

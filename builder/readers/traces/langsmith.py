@@ -38,7 +38,7 @@ _LATE = "the end of a run that began in another body"
 _PEEKED = 20
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims runs, and objects with lists of runs."""
     for value in source.peek.objects[:_PEEKED]:
         if _is_run(value):
@@ -215,4 +215,4 @@ def _call(
     )
 
 
-READER = declared("langsmith", recognise=recognise, read=read)
+READER = declared("langsmith", recognise=_recognise, read=read)

@@ -429,7 +429,7 @@ _ASIDE = KINDS | {FORK, REPLACEMENTS}
 _SPEAKERS = ("user", "assistant")
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims user and assistant lines of a session, or a session's bookkeeping alone."""
     if _is_companion(source.name):
         return "a file that Claude Code keeps next to its sessions"
@@ -713,4 +713,4 @@ def _left_over(line: SessionLine) -> str:
     return "rewound" if line.is_typed or line.is_answer else "harness_text"
 
 
-READER = declared("claude-code", recognise=recognise, read=read)
+READER = declared("claude-code", recognise=_recognise, read=read)

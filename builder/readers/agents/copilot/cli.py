@@ -473,7 +473,7 @@ _EVENTS = _CONVERSATION | {
 }  # fmt: skip
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims events of a session that VS Code did not write."""
     if is_event_log(source) and not is_by_vscode(source):
         return "events of Copilot CLI (type, data, id)"
@@ -502,4 +502,4 @@ def read(source: Source) -> Iterator[Event]:
     yield from EventLog(NAME, source.name, name).read(source.records())
 
 
-READER = declared(NAME, recognise=recognise, read=read)
+READER = declared(NAME, recognise=_recognise, read=read)

@@ -494,7 +494,7 @@ _HELPERS = ("copilotLanguageModelWrapper", "editingSession/", "progressMessages"
 """Beginnings of names of agents that make titles, messages and edits for the interface."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims chat sessions, databases of spans with chat_session_id, and events of VS Code."""
     if source.peek.kind == "sqlite":
         is_traces = {"span_id", "chat_session_id"} <= tables(source).get("spans", frozenset())
@@ -643,4 +643,4 @@ def _as_span(span: dict[str, Json], attributes: dict[str, Json]) -> dict[str, Js
     }
 
 
-READER = declared(NAME, recognise=recognise, read=read)
+READER = declared(NAME, recognise=_recognise, read=read)
