@@ -261,7 +261,7 @@ def supplied_tools(
 ) -> tuple[tuple[Json, ...] | None, tuple[AgentDefinitions, ...]]:
     """Returns the definitions for all logs, and those captured from agents.
 
-    Those of an agent whose logs no reader reads are for all logs: they are of one's own. Raises
+    Those of an agent whose logs no reader reads are for all logs. Raises
     UsageError for a file that cannot be read, or for two files for all logs.
     """
     general: tuple[Json, ...] | None = None

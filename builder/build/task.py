@@ -61,7 +61,7 @@ class Job:
 
     @property
     def key_name(self) -> str:
-        """A name that distinguishes the key from other keys without revealing it."""
+        """Returns a name that distinguishes the key from others without revealing it."""
         return hashlib.blake2b(self.key, digest_size=8, person=b"builder-key").hexdigest()
 
 

@@ -120,14 +120,14 @@ class Advice:
 
     @property
     def effect(self) -> float:
-        """Returns by what advice is ranked: the share times the severity."""
+        """Returns the number by which advice is ranked: the share times the severity."""
         return self.share * self.severity
 
 
 def judge(
     counts: Counts, manifest: Manifest, audit: Audit | None
 ) -> tuple[list[Judgement], list[Advice]]:
-    """Returns the lines on a dataset, and the advice, that of the largest effect first."""
+    """Returns the lines on a dataset, and the advice, the largest effect first."""
     counts = counts.with_contexts(manifest)
     advised = sorted(advice(counts, manifest, audit), key=lambda item: -item.effect)
     if manifest.merged:
@@ -301,7 +301,7 @@ def _known(manifest: Manifest) -> Template | None:
 
 
 def _times(tokens: int, counts: Counts) -> str:
-    """Returns the price of a dataset of so many tokens; "" if it is no larger than this one."""
+    """Returns what a dataset with so many tokens costs; "" if it is no larger than this one."""
     times = tokens / counts.tokens if counts.tokens else 0
     return f"about {times:.1f} times the tokens" if times > 1 else ""
 
@@ -374,7 +374,7 @@ def _matching_more(
 
 
 def _thoughts(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
-    """Yields thoughts that were left out and could be trained, and turns without one."""
+    """Yields advice on thoughts that were left out, and on turns without one."""
     turns, dropped, known = counts.turns, counts.changes["reasoning_dropped"], _known(manifest)
     shows = known.style.thoughts if known is not None else Thoughts.hybrid
     remedies: tuple[Remedy, ...] = ()
@@ -412,7 +412,7 @@ def _thoughts(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
 
 
 def _unwritable(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
-    """Yields the turns that a target with XML calls cannot hold as they were made."""
+    """Yields advice on turns that a target with XML calls cannot hold as they were made."""
     lost = [(code, counts.changes[f"{UNTRAINED}{code}"]) for code in LOST]
     turns = sum(count for _, count in lost)
     if not turns:
@@ -434,7 +434,7 @@ def _unwritable(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
 def _incomplete(
     counts: Counts, manifest: Manifest, inferred: Mapping[str, int]
 ) -> Iterator[Advice]:
-    """Yields what the contexts lack and the user can supply."""
+    """Yields advice on what the contexts lack and the user can supply."""
     turns, lacking, names = counts.context.total(), _lacking(counts), [*_open(counts)]
     others = counts.changes["other_version"]
     if turns and lacking:
@@ -502,7 +502,7 @@ def _supplies(counts: Counts, names: list[str], manifest: Manifest) -> Iterator[
 
 
 def _gaps(counts: Counts) -> Iterator[Advice]:
-    """Yields the samples with gaps that nobody can fill, where leaving them out leaves the most."""
+    """Yields advice to leave out the samples with gaps that nobody can fill, if most have none."""
     if not counts.gap_samples or 2 * counts.gap_samples > counts.samples:
         return
     codes = [code for code, _ in ranked(counts.gaps)]
@@ -544,7 +544,7 @@ def _refused(counts: Counts) -> Iterator[Advice]:
 
 
 def _lengths(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
-    """Yields samples that trainers would cut, and those that were cut before."""
+    """Yields advice on samples that trainers would cut, and on those that were cut before."""
     turns = max(counts.turns, 1)
     if counts.windows:
         most = manifest.max_tokens or LONG

@@ -674,9 +674,9 @@ def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[CheckFinding]:
 
 
 def _with_system(back: Sample, sample: Sample, style: Style) -> Sample:
-    """Returns what was read back with the system turn that looks like one of the template's own.
+    """Adds the system turn that was not read back because the template writes one like it.
 
-    That is the template's default text, and a turn with definitions that cannot be read back.
+    It has the template's default text, or stands before definitions that cannot be read back.
     """
     role, text = sample.messages[0]
     default = style.default_system
@@ -692,7 +692,7 @@ def _with_system(back: Sample, sample: Sample, style: Style) -> Sample:
 
 
 def _canonical(meant: Dialogue, style: Style) -> Dialogue:
-    """Returns the dialogue as a server has it: arguments are text only if they escape tokens."""
+    """Returns the dialogue as a server parses it: arguments are text only if they escape tokens."""
     if not style.dialect.plain:
         return meant
     if all(is_canonical(call) for turn in meant.turns for call in turn.calls):
