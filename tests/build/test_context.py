@@ -45,6 +45,7 @@ def test_targets_are_counted_by_level(tmp_path):
         engine=local(1),
         fresh=True,
         progress=lambda _: lambda *_: None,
+        warn=print,
     )
     assert built.context_levels == {"partial": 1, "logged": 1}
     assert built.context_missing == {"system": 1}

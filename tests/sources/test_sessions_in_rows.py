@@ -56,7 +56,7 @@ def test_a_repository_of_raw_sessions_is_read_as_files(monkeypatch, tags, files,
     info = SimpleNamespace(sha="c1", tags=tags, siblings=listed)
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda *_, **__: info)
     asked = []
-    monkeypatch.setattr(discovery, "_stored", lambda spec, _: asked.append(spec) or iter(()))
+    monkeypatch.setattr(discovery, "_stored", lambda spec: asked.append(spec) or iter(()))
     assert hub_table("hf://team/logs").is_raw is is_raw
     if is_raw:
         assert list(find_sources("hf://team/logs")) == []
