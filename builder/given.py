@@ -215,7 +215,7 @@ def given_tools(tools: ToolsLike, folder: Path) -> list[UserPath]:
 
     Raises UsageError for anything else, and for a value that defines no tool.
     """
-    from builder.build.plan import definitions  # noqa: PLC0415 - heavy
+    from builder.build.supplied import definitions  # noqa: PLC0415 - heavy
 
     expected = "files, a list of definitions (dicts) or a result of capture_definitions"
     files, sent, others = _supplied(tools, "tools", expected)

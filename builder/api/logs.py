@@ -236,7 +236,7 @@ def build_dataset(
 
         built = build_dataset("logs", "out", model="Qwen3-4B-Instruct-2507", preset="sft")
     """
-    from builder.build.job import build
+    from builder.build.build import build
     from builder.config import override
     from builder.output.folder import RemoteOutput
     from builder.sources.store import is_url, local_path

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from builder.build.convert import Task
     from builder.build.results import ResultSummary
+    from builder.build.task import Task
 
 
 @dataclass(frozen=True, slots=True)

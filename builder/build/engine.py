@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from builder.build.convert import Task
 from builder.build.results import ChunkResult, ResultSummary
-from builder.build.task import Job, failed_result, run_task
+from builder.build.run import failed_result, run_task
+from builder.build.task import Job, Task
 from builder.parallel.pool import OpenPool, Preload, are_large
 from builder.problem import Problem
 from builder.readers import readers

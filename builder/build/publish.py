@@ -16,7 +16,7 @@ from builder.audit.result import Audit
 from builder.audit.run import audit
 from builder.build.engine import preloading
 from builder.build.finalize import finalize
-from builder.build.plan import versions
+from builder.build.identity import versions
 from builder.build.results import ChunkResult
 from builder.card.card import card, pictures
 from builder.card.result import BuildResult, why_nothing

@@ -21,11 +21,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from builder.build.convert import Task
 from builder.build.engine import Engine
-from builder.build.plan import job_identity
+from builder.build.identity import job_identity
 from builder.build.results import ChunkResult, fetch_result, put_result
-from builder.build.task import Job, failed_result, run_task
+from builder.build.run import failed_result, run_task
+from builder.build.task import Job, Task
 from builder.credentials import reason
 from builder.distribution import install_line
 from builder.parallel.host import collect_seldom, environment, interrupt_on_sigterm, own_process

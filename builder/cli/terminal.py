@@ -21,7 +21,7 @@ from builder.text import counted, escape_char
 # -- shows the progress of a build on a terminal: a bar, or a line for phases without a total ------
 
 _PHASES = ("read", "write", "audit", "report")
-"""The phases of a build, in the order in which `builder.build.job` reports them."""
+"""The phases of a build, in the order in which `builder.build.build` reports them."""
 
 _TITLES = {
     "read": "reading and verifying",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.build import task as work
+from builder.build import run as work
 
 
 @pytest.fixture

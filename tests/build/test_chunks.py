@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from support.logs.chunked import MAKERS, goose, jsonl, parquet, rows
 from support.runs.builds import build, files, lines
 
-from builder.build import plan
-from builder.build import task as work
-from builder.build.convert import Task
-from builder.build.plan import cut
+from builder.build import chunks
+from builder.build import run as work
+from builder.build.chunks import cut
+from builder.build.task import Task
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 from builder.readers import readers, recognise
@@ -37,8 +37,8 @@ SHARES = "split: {validation: 0.2, test: 0.2}\ninputs: [{path: PATH, weight: 0.7
 @pytest.fixture
 def small(monkeypatch):
     """Makes files of a few KB count as large; returns a function that undoes it."""
-    monkeypatch.setattr(plan, "WINDOW_BYTES", 2000)
-    return lambda: monkeypatch.setattr(plan, "WINDOW_BYTES", 1 << 30)
+    monkeypatch.setattr(chunks, "WINDOW_BYTES", 2000)
+    return lambda: monkeypatch.setattr(chunks, "WINDOW_BYTES", 1 << 30)
 
 
 def tasks(path, format_="auto"):
@@ -196,7 +196,7 @@ def test_files_that_cannot_be_read_from_the_middle_stay_whole(tmp_path, small):
     known = {packed: "openai-chat", stream: "openai-chat", history: "langchain", damaged: "goose"}
     for path, name in known.items():
         assert list(recognise(Source(path.name, path))) == [name]
-        assert path.stat().st_size > 2 * plan.WINDOW_BYTES
+        assert path.stat().st_size > 2 * chunks.WINDOW_BYTES
         assert [task.source.window for task in tasks(path)] == [None], path
 
 
@@ -291,9 +291,9 @@ def store(tmp_path_factory):
 @given(st.lists(st.integers(-5, 3000) | st.integers(0, 1 << 70), max_size=60))
 def test_each_item_is_in_one_chunk_for_any_sizes(store, sizes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "WINDOW_BYTES", 2000)
+        patch.setattr(chunks, "WINDOW_BYTES", 2000)
         odd = replace(GOOSE, item_sizes=lambda source: sizes)
-        patch.setattr(plan, "sole_reader", lambda task: odd)
+        patch.setattr(chunks, "sole_reader", lambda task: odd)
         windows = [task.source.window for task in tasks(store, "goose")]
     size = store.stat().st_size
     total = sum(max(item, 0) for item in sizes)
@@ -304,8 +304,8 @@ def test_each_item_is_in_one_chunk_for_any_sizes(store, sizes):
     assert windows[-1].end == len(sizes)
     assert all(window.start < window.end for window in windows)
     assert sum(window.bytes for window in windows) == size
-    assert len(windows) <= plan.UNPACKED * size // 2000
-    if total <= plan.UNPACKED * size:
+    assert len(windows) <= chunks.UNPACKED * size // 2000
+    if total <= chunks.UNPACKED * size:
         for window in windows:
             held = [max(item, 0) for item in sizes[window.start : window.end]]
             assert sum(held[:-1]) <= 3000, "2000 bytes, plus at most one item"

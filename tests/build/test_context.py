@@ -6,7 +6,7 @@ import pytest
 from support.templates.targets import TEMPLATE, small_tokenizer_folder
 
 from builder import cli
-from builder.build import job
+from builder.build.build import build as build_dataset
 from builder.build.engine import local
 from builder.config import load_config
 
@@ -39,7 +39,7 @@ def test_a_required_level_rejects_the_samples_below_it(tmp_path):
 
 def test_targets_are_counted_by_level(tmp_path):
     assert build(tmp_path) == 0
-    built = job.build(
+    built = build_dataset(
         load_config(tmp_path / "c.yaml"),
         tmp_path / "again",
         engine=local(1),

@@ -11,9 +11,8 @@ import pytest
 from support.runs.builds import build
 
 from builder.build import engine
-from builder.build.convert import Task
 from builder.build.results import ChunkResult, ResultSummary
-from builder.build.task import Job
+from builder.build.task import Job, Task
 from builder.normalize.options import NormalizeOptions
 from builder.sources.source import Source
 from builder.verify.options import VerifyOptions

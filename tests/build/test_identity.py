@@ -6,7 +6,7 @@ from importlib.metadata import packages_distributions
 from support.places import ROOT
 from test_rooms import imports, modules, room
 
-from builder.build import plan
+from builder.build import identity
 
 TRANSPORT = {"huggingface-hub", "fsspec", "backports.zstd"}
 """Distributions that fetch or unpack bytes, and leave them as they are."""
@@ -14,7 +14,7 @@ TRANSPORT = {"huggingface-hub", "fsspec", "backports.zstd"}
 
 def modules_of_tasks():
     """Returns the modules that a task imports, directly or through others, and all readers."""
-    todo = ["build.task", *(name for name in modules() if name.startswith("readers"))]
+    todo = ["build.run", *(name for name in modules() if name.startswith("readers"))]
     found = set()
     while todo:
         name = todo.pop()
@@ -26,8 +26,8 @@ def modules_of_tasks():
 
 def test_no_result_depends_on_a_room_that_is_left_out():
     rooms = {room(name) for name in modules_of_tasks()}
-    assert rooms.isdisjoint(name.removesuffix(".py") for name in plan.OTHER_ROOMS)
-    assert all((ROOT / "builder" / name).exists() for name in plan.OTHER_ROOMS)
+    assert rooms.isdisjoint(name.removesuffix(".py") for name in identity.OTHER_ROOMS)
+    assert all((ROOT / "builder" / name).exists() for name in identity.OTHER_ROOMS)
 
 
 def test_the_distributions_that_tasks_import_are_listed():
@@ -41,7 +41,7 @@ def test_the_distributions_that_tasks_import_are_listed():
     owners = packages_distributions()
     found = {one for name in names - {"builder"} for one in owners.get(name, ())}
     used = {one.lower().replace("_", "-") for one in found}
-    assert used <= {*plan.PACKAGES, *TRANSPORT}
+    assert used <= {*identity.PACKAGES, *TRANSPORT}
     assert "phonenumberslite" in used
 
 
@@ -49,7 +49,7 @@ def test_data_files_count_and_pages_of_the_report_do_not(tmp_path):
     for name in ("scrub/words.txt", "scrub/rules.py", "report/codes.py", "cli/app.py", "x.toml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    found = [path.relative_to(tmp_path).as_posix() for path in plan.result_files(tmp_path)]
+    found = [path.relative_to(tmp_path).as_posix() for path in identity.result_files(tmp_path)]
     assert found == ["scrub/rules.py", "scrub/words.txt", "x.toml"]
-    names = {path.name for path in plan.result_files(ROOT / "builder")}
+    names = {path.name for path in identity.result_files(ROOT / "builder")}
     assert {"tokens.toml", "contexts.toml", "redact.py"} <= names

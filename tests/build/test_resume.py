@@ -89,7 +89,7 @@ def test_results_of_another_configuration_are_not_used(copied, done, change):
 
 def test_results_of_other_code_are_not_used(copied, done, monkeypatch):
     logs, out = copied
-    monkeypatch.setattr("builder.build.plan.code_digest", lambda: "other")
+    monkeypatch.setattr("builder.build.identity.code_digest", lambda: "other")
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert len(done) == 13
 

@@ -10,8 +10,9 @@ from support.logs.cases import case_sources
 from support.logs.described import describe
 from support.places import CASES
 
-from builder.build.convert import Spool, Task
-from builder.build.task import Job, run_task
+from builder.build.run import run_task
+from builder.build.spool import Spool
+from builder.build.task import Job, Task
 from builder.conversation import Conversation, Ignored
 from builder.normalize.options import NormalizeOptions, SharedTools
 from builder.readers import read_events, readers

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from builder.build.plan import supplied_system, supplied_tools
+from builder.build.supplied import supplied_system, supplied_tools
 from builder.normalize.tools import convert
 from builder.paths import UserPath
 from builder.problem import UsageError

@@ -174,7 +174,7 @@ def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
         def sample(self, line, meta):
             Path("/dev/full").write_bytes(line + meta)
 
-    monkeypatch.setattr("builder.build.task.ResultWriter", Full)
+    monkeypatch.setattr("builder.build.run.ResultWriter", Full)
     code = cli.main(["build", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--workers", "1"])
     assert code == 2
     assert {path.name for path in (tmp_path / "out").iterdir()} == {".state"}

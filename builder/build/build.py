@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from builder.audit.run import evaluation_sets
-from builder.build.convert import Task
 from builder.build.engine import Done, Engine
-from builder.build.plan import job_identity, plan
+from builder.build.identity import job_identity
+from builder.build.plan import plan
 from builder.build.publish import (
     Phase,
     PublishContext,
@@ -23,7 +23,7 @@ from builder.build.publish import (
     removed_if_unused,
 )
 from builder.build.results import ChunkResult, ResultSummary, prune_results
-from builder.build.task import Job
+from builder.build.task import Job, Task
 from builder.card.result import BuildResult
 from builder.config.sections import Config
 from builder.dataset.review import read_review
