@@ -13,7 +13,14 @@ _DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
 """Suffixes of data files in a folder that `build` did not make."""
 
 _DESCRIPTIONS = frozenset(
-    {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "manifest.json"}
+    {
+        "dataset_info.json",
+        "dataset_infos.json",
+        "dataset_dict.json",
+        "state.json",
+        "manifest.json",
+        "verified.json",
+    }
 )
 """JSON files in a dataset's folder that contain no rows."""
 

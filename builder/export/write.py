@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import re
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any, BinaryIO
 import yaml
 
 from builder.codes import DUPLICATE
+from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.rows import DatasetRow
 from builder.export.outcome import (
@@ -38,12 +40,16 @@ from builder.export.variants import (
 )
 from builder.finding import CheckFinding
 from builder.jsonio import dumps
+from builder.keys import write_keys
 from builder.normalize.units import example, plan_windows, turn_sizes
 from builder.output.folder import folder_aside, put_in_place
+from builder.output.manifest import VERIFIED, Manifest, TokenizerEntry
 from builder.output.rows import TOOLS, ParquetFile, declarations, row_file
 from builder.parallel.host import quiet_datasets
+from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.flat import flatten, to_dialogue
+from builder.qwen3.reference import reference
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -183,6 +189,7 @@ def export(
                     unfit = _misfit(asked, variant, exported, target)
                     continue
             _companions(variant, root, exported, target, able, out.resolve().name)
+            (root / VERIFIED).write_bytes(_verified(Manifest.of(expand_home(dataset)), verifier))
             found = load(root, written, variant, target)
             exported.equal = found.equal
             if found.failure:
@@ -491,6 +498,27 @@ def _companions(
     for name, content in files.items():
         path = (root / "configs" / name).resolve()
         path.write_text(content, encoding="utf-8")
+
+
+def _verified(manifest: Manifest, verifier: Verifier) -> bytes:
+    """Returns what the rows were verified against, as a built folder's manifest names it."""
+    target, entry = verifier.target, manifest.tokenizer
+    template = manifest.chat_template
+    if (entry.template_sha256, entry.files) != (target.template_sha256, target.files):
+        named = reference(target.reference)
+        template = named.chat_template
+        entry = TokenizerEntry(
+            name=named.tokenizer,
+            model=named.model,
+            files=dict(target.files),
+            template_sha256=target.template_sha256,
+            template_name=target.template_name,
+            template_options=dict(target.options),
+            missing=target.missing,
+        )
+    verify: Json = {"chat_template": template, "mode": verifier.options.mode}
+    facts = {"tokenizer": write_keys(entry), "config": {"verify": verify}}
+    return f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode()
 
 
 def _digest(root: Path) -> str:

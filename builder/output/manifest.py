@@ -5,6 +5,7 @@ A manifest is not trusted, because it may come from anywhere. docs/output.md has
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,9 @@ class OutputOptions:
 
 
 MANIFEST = "manifest.json"
+
+VERIFIED = "verified.json"
+"""In an export: the keys of the manifest that say what its rows were verified against."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,11 +212,11 @@ class Manifest:
 
     @classmethod
     def of(cls, folder: Path) -> Manifest:
-        """Returns the manifest of a folder; an empty one if there is none."""
-        try:
-            return cls.decode((folder / MANIFEST).read_bytes())
-        except OSError:
-            return cls()
+        """Returns the manifest of a folder, or what its export names; an empty one for others."""
+        for name in (MANIFEST, VERIFIED):
+            with contextlib.suppress(OSError):
+                return cls.decode((folder / name).read_bytes())
+        return cls()
 
     @classmethod
     def load(cls, folder: Path, dataset: str) -> Manifest:
@@ -230,8 +234,8 @@ class Manifest:
 
     @property
     def is_empty(self) -> bool:
-        """Returns whether there is none: the dataset was not made by this program."""
-        return self == Manifest()
+        """Returns whether there is none: the dataset was not made by `build` or `merge`."""
+        return replace(self, tokenizer=TokenizerEntry(), config={}) == Manifest()
 
     @property
     def name(self) -> str:

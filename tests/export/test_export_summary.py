@@ -127,3 +127,13 @@ def test_samples_that_a_trainer_drops_are_named(tmp_path, capsys):
     dropped = json.loads(capsys.readouterr().out)["dropped_by_trainer"]
     assert dropped["LLaMA-Factory"].startswith(why)
     assert "drops" not in exported(path, tmp_path / "c", capsys, "tokenized")
+
+
+def test_an_export_is_checked_against_the_model_that_it_was_built_for(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"messages": TALK}) + "\n", encoding="utf-8")
+    name = "Qwen3-4B-Instruct-2507"
+    assert build(tmp_path / "built", "--for", name, inputs=(log,)) == 0
+    exported(tmp_path / "built", tmp_path / "out", capsys, "openai")
+    assert cli.main(["verify", str(tmp_path / "out")]) == 0
+    assert "template Qwen3 Instruct-2507" in capsys.readouterr().out
