@@ -3,6 +3,7 @@
 import sys
 import tomllib
 
+import pytest
 from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -12,14 +13,19 @@ MEAN_LINE = 51
 """Characters of a line that is not blank: shorter code, not longer lines."""
 
 
-def test_no_room_is_larger_than_its_number():
-    allowed = tomllib.loads(size.NUMBERS.read_text(encoding="utf-8"))
-    assert not size.grown(size.sizes(), allowed)
+@pytest.fixture(scope="module")
+def sizes():
+    return size.sizes()
 
 
-def test_every_number_belongs_to_a_room():
+def test_no_room_is_larger_than_its_number(sizes):
     allowed = tomllib.loads(size.NUMBERS.read_text(encoding="utf-8"))
-    assert allowed.keys() == size.sizes().keys()
+    assert not size.grown(sizes, allowed)
+
+
+def test_every_number_belongs_to_a_room(sizes):
+    allowed = tomllib.loads(size.NUMBERS.read_text(encoding="utf-8"))
+    assert allowed.keys() == sizes.keys()
 
 
 def test_lines_do_not_get_longer():

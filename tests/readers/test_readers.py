@@ -15,6 +15,7 @@ from support.logs.cases import case_sources, rendered
 from support.logs.described import describe
 from support.places import CASES, DATA, TESTS
 
+from builder import testing
 from builder.conversation import Ignored
 from builder.problem import Problem
 from builder.readers import readers, recognise
@@ -41,7 +42,8 @@ def test_case(case, tmp_path, verifier):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", FOLDERS, ids=FOLDER_IDS)
-def test_contract(case, tmp_path):
+def test_contract(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(testing, "COPIES", 16)  # of each of 700 cases
     for source in case_sources(case, tmp_path):
         check_reader(readers()[case.parent.name], source)
 
