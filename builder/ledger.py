@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from builder.codes import DUPLICATE, is_loss
+from builder.codes import DUPLICATE, is_loss, is_on_request
 from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import dumps, loads_text
 from builder.keys import COUNT, COUNTS, OBJECT
@@ -61,6 +61,12 @@ class Account:
     def lost(self) -> int:
         """The number of those that were rejected."""
         return sum(self.rejected.values())
+
+    @property
+    def wanted(self) -> int:
+        """The number of those that could be trained: used, rejected, or left out on request."""
+        requested = sum(n for code, n in self.ignored.items() if is_on_request(code))
+        return self.used + self.lost + requested
 
 
 @dataclass(slots=True)

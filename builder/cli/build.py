@@ -254,6 +254,8 @@ def left_out(ledger: Ledger) -> str:
     ignored = ledger.conversations_ignored
     if nothing := sum(count for code, count in ignored.items() if not is_on_request(code)):
         parts.append(f"{counted(nothing, 'conversation')} with nothing to train")
+    if requested := ignored.total() - nothing:
+        parts.append(f"{counted(requested, 'conversation')} left out on request")
     if records := ledger.rejected.total():
         parts.append(f"{counted(records, 'record')} that could not be read")
     return ", ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))

@@ -204,15 +204,18 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _used(ledger: Ledger) -> Iterator[Judgement]:
-    """Judges what was used of what could be trained; what was left out on request is named."""
-    lost, rejected = ledger.conversations_lost.total(), ledger.conversations_rejected
-    left_out = sum(count for code, count in rejected.items() if is_on_request(code))
-    wanted = ledger.built + ledger.duplicates + left_out + lost
+    """Judges what was used of what could be trained; what was left out on request is named.
+
+    Conversations and calls with nothing to train, and duplicates, are counted nowhere.
+    """
+    _, conversations, _, calls = ledger.accounts
+    used, wanted = conversations.used, conversations.wanted
     if not wanted:
         return
-    text = f"{number(wanted - lost)} of {counted(wanted, 'conversation')}"
-    if ledger.calls_logged:
-        text += f", {number(ledger.calls_kept)} of {counted(ledger.calls_logged, 'call')}"
+    text = f"{number(used)} of {counted(wanted, 'conversation')}"
+    if calls.wanted:
+        text += f", {number(calls.used)} of {counted(calls.wanted, 'call')}"
+    rejected = ledger.conversations_rejected
     chosen = [
         f"{_CHOSEN.get(code, code.replace('_', ' '))} {number(count)}"
         for code, count in ranked(rejected | ledger.samples_left_out)  # the larger of both
@@ -220,7 +223,7 @@ def _used(ledger: Ledger) -> Iterator[Judgement]:
     ]
     if chosen:
         text += f"; left out on request: {', '.join(chosen)}"
-    yield Judgement("used", text, wanted - lost, wanted)
+    yield Judgement("used", text, wanted - conversations.lost, wanted)
 
 
 # -- advice ----------------------------------------------------------------------------------------

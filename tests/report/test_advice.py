@@ -236,12 +236,13 @@ def used(ledger):
 
 
 def test_used_is_of_what_could_have_been_trained():
-    ledger = Ledger(found=12, built=8, duplicates=1, calls_logged=5, calls_kept=4)
+    ledger = Ledger(found=12, built=8, duplicates=1, calls_logged=6, calls_kept=4)
     ledger.conversations_rejected.update({"no_user": 1, "warmup": 1, "select_tokens": 1})
-    words = "10 of 10 conversations, 4 of 5 calls; left out on request: select tokens 1"
-    assert used(ledger) == (10, 10, words)
+    ledger.calls_dropped.update({"warmup": 1, "select_tokens": 1})
+    words = "8 of 9 conversations, 4 of 5 calls; left out on request: select tokens 1"
+    assert used(ledger) == (9, 9, words)
     ledger.conversations_rejected["unanswered"] = 1
-    assert used(ledger)[:2] == (10, 11)
+    assert used(ledger)[:2] == (9, 10)
     ledger.samples_left_out.update({"near_duplicate": 4, "duplicate": 1})
     assert used(ledger)[2].endswith("left out on request: near duplicates 4, select tokens 1")
     ledger.recoverable["near_duplicate"] = 3
