@@ -145,12 +145,25 @@ def refused(message: str, arguments: list[str]) -> int:
     return _MISTAKE
 
 
+def _setting(option: str) -> str:
+    """Returns how `build` is given what is no option of it, but a key of the configuration."""
+    if option == "--model":
+        return "--for MODEL"
+    from builder.config import Config
+    from builder.options import places_of_keys
+
+    path = places_of_keys(Config).get(option.lstrip("-").replace("-", "_"))
+    return f"--set {path}=VALUE" if path else ""
+
+
 def _usage_message(error: Any) -> str:
     """Rewords a usage error of typer, with the nearest valid name."""
     name = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)
     if isinstance(name, str) and context is not None:
         options = [option for item in context.command.params for option in item.opts]
+        if context.info_name == "build" and (instead := _setting(name)):
+            return f"no such option {name!r}, did you mean `{instead}`?"
         return f"no such option {name!r}{nearest(name, [*options, '--help'])}"
     text = str(error.format_message()).rstrip(".")
     param = getattr(error, "param", None)

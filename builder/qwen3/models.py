@@ -78,6 +78,13 @@ def target_of(model: Model, *, asks_hub: bool = True) -> str:
     return text
 
 
+_OTHER_FAMILIES = (
+    *("llama", "gpt-oss", "glm", "deepseek", "kimi", "gemma", "functiongemma"),
+    *("mistral", "ministral", "devstral", "minimax", "lfm2"),
+)
+"""Beginnings of the names of models whose templates write another dialect (docs/choose.md)."""
+
+
 @cache
 def model_named(name: str) -> Model:
     """Returns a model by its Hub id, the last part of it, or the folder of a fine-tune.
@@ -93,6 +100,12 @@ def model_named(name: str) -> Model:
             official = [one for one in found if one == known[one][1].model or "Qwen/" in one]
             best = (official or found)[0]
             return Model(best, known[best][0])
+    if lowered.rpartition("/")[2].removeprefix("meta-").startswith(_OTHER_FAMILIES):
+        raise UsageError(
+            f"--for {name!r}: the chat templates of this family are not supported: those of Qwen"
+            " 2.5 to 3.8, QwQ, Hermes 4 and Granite 4 are, and of fine-tunes with one of them"
+            " (docs/choose.md)"
+        )
     parts = [part for one in known for part in (one, one.rpartition("/")[2])]
     raise UsageError(
         f"--for {name!r}: no model with a known chat template{nearest(name, parts)}; for any other"
