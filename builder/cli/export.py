@@ -88,29 +88,34 @@ def _print(to: str, exported: Exported, out: str, max_tokens: int | None) -> Non
     if exported.windowed or exported.turns_too_long:
         text = f"{counted(exported.windowed, 'sample')} divided or cut at {max_tokens:,} tokens"
         if exported.turns_too_long:
-            text += f", without {counted(exported.turns_too_long, 'trained turn')}"
+            turns = counted(exported.turns_too_long, "trained turn")
+            text += f"; {turns} of the samples in no row, since no such part holds them"
         print_wrapped("  ", text, "    ")
     for code in sorted({*exported.left_out} - {TARGETS}):
         print_wrapped("  ", left_out_line(exported, code).replace("`", ""), "    ")
     for code, count in sorted(exported.pairs_left_out.items()):
         print(f"  {counted(count, 'pair')} left out: {code}")
     variant = VARIANTS.get(exported.variant)
-    trainers = variant.trainers if variant is not None else ()
+    is_of_prompts = variant is not None and variant.distinct
+    trainers = variant.trainers if variant is not None and not is_of_prompts else ()
+    unit = "row" if exported.rows == exported.written else "sample"
     for trainer in [item for item in trainers if item.name == to] or trainers:
         beyond = exported.longer_than_default[trainer.name]
         if beyond:
+            verb = "is" if beyond == 1 else "are"
+            remedy = "" if max_tokens is not None else ", --max-tokens divides them"
             print(
-                f"  {beyond:,} of {counted(exported.written, 'sample')} are longer than"
+                f"  {beyond:,} of {counted(exported.written, unit)} {verb} longer than"
                 f" {trainer.title}'s default length ({trainer.default_length:,}): configs/ sets"
-                f" {exported.length_for(trainer):,}, --max-tokens divides them"
+                f" {exported.length_for(trainer):,}{remedy}"
             )
     if exported.beyond_model:
         print_wrapped("  ", exported.beyond_model, "    ", WARNING)
     elif exported.longest > LONG:
         text = (
-            f"{counted(exported.over[LONG], 'sample')} longer than {LONG:,} tokens, the longest"
-            f" {exported.longest:,}, and the configurations train them whole: few machines have the"
-            f" memory. `--max-tokens {LONG}` makes windows of them"
+            f"{counted(exported.over[LONG], unit)} longer than {LONG:,} tokens, the longest"
+            f" {exported.longest:,}, and the trainers {'read' if is_of_prompts else 'train'} them"
+            f" whole: few machines have the memory. `--max-tokens {LONG}` makes windows of them"
         )
         print_wrapped("  ", text, "    ", WARNING)
     asked = TRAINERS[to].title if to in TRAINERS else ""

@@ -79,7 +79,7 @@ def _print_masks(comparisons: Mapping[str, Comparison]) -> None:
         if item.answers_lost:
             notes.append(f"{item.answers_lost:,} tokens of meta.spans not trained")
         notes += [
-            f"refused: {counted(count, 'sample')}, {why}"
+            f"refused: {count:,} of {counted(item.samples, 'sample')} of this dataset, {why}"
             for why, count in sorted(item.refused.items())
         ]
         if item.borders:

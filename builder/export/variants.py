@@ -627,7 +627,7 @@ VARIANTS: dict[str, Variant] = {
         ),
         Variant(
             "verl-rl",
-            "the same as Parquet in the columns of verl's RLHFDataset",
+            "a row for each prompt, with the logged answer or the run's reward, as verl reads it",
             "parquet",
             (
                 {"name": "data_source", **TEXT},

@@ -477,7 +477,8 @@ def _companions(
     )
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")
-    amount = f"{exported.rows} rows from {exported.written} samples"
+    windows = " and windows of samples" if exported.windowed else ""
+    amount = f"{exported.rows} rows from {exported.written} samples{windows}"
     if variant.of_pairs:
         amount = f"{exported.rows} pairs of {exported.samples} samples"
     body = (

@@ -233,7 +233,11 @@ class Trainer:
         if not self.alternates or not facts.following:
             return ""
         count = f"{facts.following:,} of {counted(facts.samples, 'sample')}"
-        return f"{count}, whose turns do not alternate: a query stands right after tool results"
+        return (
+            f"{count}, whose turns do not alternate: a query stands right after tool results"
+            " (--to trl or --to axolotl trains them; `builder verify --masks` counts the samples of"
+            " the dataset, before an export leaves any out or ends them early)"
+        )
 
     def can_train(self, variant: str, targets: Targets) -> bool:
         """Returns whether it can train just these targets when it reads the variant."""
@@ -495,7 +499,7 @@ def data_file(split: str, kind: str) -> str:
 def difference_of(trainer: Trainer, variant: str, facts: Facts) -> str:
     """Returns how the trained tokens differ from `meta.spans`; "": they do not."""
     if variant == trainer.prompts:
-        return "nothing of the log is trained: the model's own answers are, by their reward"
+        return "no logged answer is trained: the model writes its own, and a reward judges them"
     if facts.missing:
         return (
             "lengths are estimates and no tokens were compared: the tokenizer at hand does not fit"

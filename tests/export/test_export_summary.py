@@ -79,6 +79,11 @@ def test_a_sample_too_long_for_most_machines_is_warned_of(rows, tmp_path, capsys
     remedy = f"--max-tokens {LONG}"
     assert said in " ".join(printed.split())
     assert remedy in " ".join(printed.split())
+    assert "1 of 1 row is longer than TRL's default length (1,024)" in printed
+    assert "--max-tokens divides them" in printed
+    command = ["export", str(rows), "--to", "trl", "-o", str(tmp_path / "asked")]
+    assert cli.main([*command, "--max-tokens", "200000"]) == 0
+    assert "--max-tokens divides" not in " ".join(capsys.readouterr().out.split())
     head = (tmp_path / "long" / "configs" / "trl.yaml").read_text(encoding="utf-8").splitlines()
     assert said in head[1]
     assert head[2] == f"# builder export {remedy} makes windows of them"
@@ -121,6 +126,7 @@ def test_samples_that_a_trainer_drops_are_named(tmp_path, capsys):
     why = "1 of 2 samples, whose turns do not alternate"
     printed = exported(path, tmp_path / "out", capsys, "llama-factory")
     assert f"drops {why}" in printed
+    assert "--to trl or --to axolotl trains them" in printed
     assert f"LLaMA-Factory drops {why}" in (tmp_path / "out" / "README.md").read_text()
     again = ["export", str(path), "--to", "llama-factory", "-o", str(tmp_path / "b"), "--json"]
     assert cli.main(again) == 0
