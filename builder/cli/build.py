@@ -338,6 +338,12 @@ def facts(built: BuildResult, config: Config, topics: Collection[str] = ()) -> I
             f"{f' ({why})' if why else ''}: builder export writes them for each trainer"
             " (docs/export.md)"
         )
+    if counts.windows:
+        yield (
+            f"{counted(counts.windows, 'sample')} with"
+            f" {counted(counts.window_turns, 'trained turn')} lack earlier turns: the price of"
+            " windows (limits.too_long: split)"
+        )
     if trained := UNMARKED.get(config.normalize.unit):
         yield (
             f"normalize.unit: {config.normalize.unit} trains {trained} of a sample; where no turn"

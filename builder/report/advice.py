@@ -345,9 +345,10 @@ def _matching(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
 def _matching_more(
     counts: Counts, manifest: Manifest, mode: str, *, is_alike: bool
 ) -> Iterator[Remedy]:
-    """Yields what makes more turns match inference, that with the fewest tokens first.
+    """Yields what makes more turns match inference, the best first.
 
-    Without thoughts to train, a model without thoughts is before a mode in which it would think.
+    Those without more tokens come before those with more of them. Without thoughts to train, a
+    model without thoughts is before a mode in which it would think.
     """
     known = _known(manifest)
     has_thoughts = bool(counts.by_field.get("reasoning", Counter[str]())["kept"])
@@ -368,12 +369,13 @@ def _matching_more(
     if not 0 < counts.parity[mode] < counts.turns - thoughts:
         return
     by_query = known is not None and known.style.thoughts is Thoughts.current
-    if manifest.unit == "conversation" and by_query:
-        text = "Write a sample for each question (`normalize.unit: query`)"
-        yield Remedy(text, _times(counts.query_tokens, counts))
     if manifest.unit != "turn":
-        text = "Write a sample for each turn (`normalize.unit: turn`)"
+        most = number(counts.turns - thoughts)
+        text = f"Write a sample for each turn, where up to {most} match (`normalize.unit: turn`)"
         yield Remedy(text, _times(counts.turn_tokens, counts))
+    if manifest.unit == "conversation" and by_query:
+        text = "Write a sample for each question, where fewer match (`normalize.unit: query`)"
+        yield Remedy(text, _times(counts.query_tokens, counts))
 
 
 def _thoughts(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
@@ -547,18 +549,7 @@ def _refused(counts: Counts) -> Iterator[Advice]:
 
 
 def _lengths(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
-    """Yields advice on samples that trainers would cut, and on those that were cut before."""
-    turns = max(counts.turns, 1)
-    if counts.windows:
-        most = manifest.max_tokens or LONG
-        text = (
-            f"{counted(counts.windows, 'sample')} with"
-            f" {counted(counts.window_turns, 'trained turn')} lack earlier turns, left out for"
-            " the length."
-        )
-        remedy = Remedy(f"`limits.max_tokens: {2 * most}`")
-        detail = "The model answered with these turns in its context."
-        yield Advice(counts.window_turns / turns, text, (remedy,), detail, severity=0.3)
+    """Yields advice on samples that trainers would cut."""
     longer = [tokens for tokens in counts.lengths if tokens > LONG] if counts.has_tokens else []
     if longer:
         share = percent(sum(longer) / max(counts.tokens, 1))
@@ -570,6 +561,6 @@ def _lengths(counts: Counts, manifest: Manifest) -> Iterator[Advice]:
         begin = "beginning" if manifest.unit == "conversation" else "first message"
         remedy = Remedy(
             f"Windows that repeat the {begin} and lack the turns after it:"
-            f" `limits: {{max_tokens: {LONG}, too_long: split}}`"
+            f" `limits.max_tokens: {LONG}` and `limits.too_long: split`"
         )
-        yield Advice(counts.long_turns / turns, text, (remedy,), severity=0.6)
+        yield Advice(counts.long_turns / max(counts.turns, 1), text, (remedy,), severity=0.6)

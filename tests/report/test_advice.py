@@ -143,10 +143,10 @@ def test_a_sample_for_each_question_is_advised_where_the_template_shows_its_turn
     surveyed = Counts(samples=1, turns=4, parity=parity, tokens=100, turn_tokens=900,
                       query_tokens=210)  # fmt: skip
     (found,) = advice(surveyed, of_template("Qwen3.5", unit="conversation"), None)
-    by_query, by_turn = found.remedies
+    by_turn, by_query = found.remedies
     assert "normalize.unit: query" in by_query.text
     assert by_query.price == "about 2.1 times the tokens"
-    assert "normalize.unit: turn" in by_turn.text
+    assert "where up to 4 match (`normalize.unit: turn`)" in by_turn.text
     (found,) = advice(surveyed, of_template("Qwen3.5", unit="query"), None)
     assert [by_turn] == [*found.remedies]
 
