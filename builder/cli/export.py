@@ -86,10 +86,10 @@ def _print(to: str, exported: Exported, out: str, max_tokens: int | None) -> Non
     if exported.rows:
         print(f"  {exported.equal:,} of {exported.rows:,} verified again as a loader reads them")
     if exported.windowed or exported.turns_too_long:
-        text = f"{counted(exported.windowed, 'sample')} divided or cut at {max_tokens:,} tokens"
-        if exported.turns_too_long:
-            turns = counted(exported.turns_too_long, "trained turn")
-            text += f"; {turns} of the samples in no row, since no such part holds them"
+        windowed = f"{counted(exported.windowed, 'sample')} divided or cut"
+        turns = f"{counted(exported.turns_too_long, 'trained turn')} left out"
+        parts = [windowed] * bool(exported.windowed) + [turns] * bool(exported.turns_too_long)
+        text = f"at {max_tokens:,} tokens a row: {', '.join(parts)}"
         print_wrapped("  ", text, "    ")
     for code in sorted({*exported.left_out} - {TARGETS}):
         print_wrapped("  ", left_out_line(exported, code).replace("`", ""), "    ")

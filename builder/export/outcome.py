@@ -18,6 +18,7 @@ from builder.text import counted
 from builder.trainers.table import (
     DEFAULT_LENGTHS,
     Facts,
+    PromptSizes,
     Targets,
     Trainer,
     over_limits,
@@ -80,6 +81,8 @@ class Exported:
     problems  the reasons why nothing was put in place
     longest   tokens of the longest sample
     longest_written        the same, as `builder.trainers.table.wider` counts them
+    sizes                  tokens of (the prompt, the logged answer) of each row of prompts
+    max_tokens             the limit that was asked for, or None
     longer_than_default    {trainer: samples longer than its default length}
     over                   {limit of a model: samples that are longer}
     beyond_model           how many samples are longer than the model reads, with a remedy, or ""
@@ -110,6 +113,8 @@ class Exported:
     problems: list[str] = field(default_factory=list)
     longest: int = 0
     longest_written: int = field(default=0, repr=False)
+    sizes: list[tuple[int, int]] = field(default_factory=list, repr=False)
+    max_tokens: int | None = None
     longer_than_default: Counter[str] = field(default_factory=Counter, repr=False)
     over: Counter[int] = field(default_factory=Counter, repr=False)
     beyond_model: str = field(default="", repr=False)
@@ -204,6 +209,11 @@ class Exported:
             self.splits[training_split(list(self.splits))],
             self.over,
             target.missing,
+            PromptSizes(
+                [prompt for prompt, _ in self.sizes],
+                [answer for _, answer in self.sizes],
+                self.max_tokens,
+            ),
         )
 
 

@@ -503,6 +503,11 @@ def _prompts(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
         yield row, target.render(plain[: at - added], item.sample.tools)
 
 
+def reference_answer(row: Row) -> str:
+    """Returns the logged answer of a row of prompts; "": it has none, or is no such row."""
+    return row.get("answer") or row.get("reward_model", {}).get("ground_truth") or ""
+
+
 def _prompts_text(row: Row, target: Target) -> str:
     return target.render(row["prompt"], None)
 

@@ -36,6 +36,7 @@ from builder.export.variants import (
     ExportItem,
     PreferencePairs,
     Variant,
+    reference_answer,
     reward_of,
 )
 from builder.finding import CheckFinding
@@ -174,7 +175,9 @@ def export(
         for _ in range(_ROUNDS):
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
-            exported = Exported(variant.name, changed=changed, targets_advice=unfit)
+            exported = Exported(
+                variant.name, changed=changed, targets_advice=unfit, max_tokens=max_tokens
+            )
             written = _write(
                 dataset, variant, root, verifier, exported, only, max_tokens, cut=not weighs
             )
@@ -298,7 +301,7 @@ def _write(
             item = replace(item, pairs=tuple(fitting))  # noqa: PLW2901 - completed
         try:
             rows = [
-                (dumps(row).encode("utf-8") + b"\n", text)
+                (dumps(row).encode("utf-8") + b"\n", text, reference_answer(row))
                 for row, text in variant.rows(item, verifier.target)
             ]
         except BorderFault:
@@ -306,10 +309,18 @@ def _write(
             continue
         if variant.distinct:
             rows = [row for row in rows if row[0] not in known]
-            known.update(row for row, _ in rows)
+            known.update(row for row, _, _ in rows)
             if not rows:
                 exported.left_out[DUPLICATE] += 1
                 continue
+            begin = verifier.target.generation_prompts[verifier.options.mode]
+            exported.sizes += (
+                (
+                    len(verifier.target.encode(prompt + begin).ids),
+                    len(verifier.target.encode(answer + "<|im_end|>").ids) if answer else 0,
+                )
+                for _, prompt, answer in rows
+            )
         split = found.split
         if split not in writers:
             writers[split] = row_file(root / data_file(split, variant.kind), features)
@@ -319,7 +330,7 @@ def _write(
             exported.count_pairs(item.pairs)
         else:
             exported.count(item, tokens, found, style)
-        for line, text in rows:
+        for line, text, _ in rows:
             writers[split].write(line)
             written[split].add(text, exported.samples - 1)
             exported.rows += 1

@@ -40,6 +40,55 @@ Targets = Literal["every", "last", "some"]
 """Which assistant turns of a dataset's samples are trained: all, only the last of each, or some."""
 
 
+_RESPONSE = 2048
+"""Tokens that a model may answer with at least if the user set no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSizes:
+    """The sizes of the rows of an export of prompts.
+
+    prompts    tokens of each row's prompt
+    answers    tokens of each row's logged answer; 0: it has none
+    max_tokens limit that the user set for a prompt with its answer, or None
+    """
+
+    prompts: Sequence[int] = ()
+    answers: Sequence[int] = ()
+    max_tokens: int | None = None
+
+    @property
+    def response(self) -> int:
+        """Returns a length for the answers: that of the longest.
+
+        Of a limit it is what the longest prompt leaves, or else at most half.
+        """
+        longest = _rounded(max(self.answers, default=0))
+        if self.max_tokens is None:
+            return max(longest, _RESPONSE)
+        left = self.max_tokens - max(self.prompts, default=0)
+        return max(left, min(longest, self.max_tokens // 2))
+
+    @property
+    def prompt(self) -> int:
+        """Returns a length for the prompts: that of the longest, or what the limit leaves."""
+        if self.max_tokens is not None:
+            return self.max_tokens - self.response
+        return _rounded(max(self.prompts, default=0))
+
+    @property
+    def beyond(self) -> str:
+        """Describes how many rows the two lengths do not fit; "": they fit all."""
+        prompts = sum(size > self.prompt for size in self.prompts)
+        answers = sum(size > self.response for size in self.answers)
+        if not prompts and not answers:
+            return ""
+        return (
+            f"Of {counted(len(self.prompts), 'row')}, {prompts:,} with a longer prompt are filtered"
+            f" and {answers:,} have a logged answer longer than the model may write"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts about a dataset that configurations depend on.
@@ -57,6 +106,7 @@ class Facts:
     train      samples of the split to train on
     over       {limit of a model: samples that are longer}
     missing    `Target.missing`: counts of tokens are estimates
+    sizes      those of the rows of an export of prompts
     """
 
     samples: int = 0
@@ -73,6 +123,7 @@ class Facts:
     train: int = ACCUMULATION
     over: Mapping[int, int] = field(default_factory=dict)
     missing: str = ""
+    sizes: PromptSizes = PromptSizes()
 
     @property
     def beyond_model(self) -> str:

@@ -74,6 +74,24 @@ def test_verl_reads_the_columns_of_its_own_dataset(built, tmp_path):
     compile((tmp_path / "out" / "configs" / "verl_reward.py").read_text(), "reward", "exec")
 
 
+@pytest.mark.parametrize(
+    ("max_tokens", "prompt", "response"),
+    [(None, 3072, 3008), (4096, 2048, 2048), (8192, 3013, 5179)],
+)
+def test_the_lengths_are_those_of_the_rows(max_tokens, prompt, response, tmp_path):
+    """A prompt and an answer of 3,000 words, one after the other; a limit is that of their sum."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        json.dumps(chat(("a", "x " * 3000))) + "\n" + json.dumps(chat(("x " * 3000, "b")))
+    )
+    export_dataset(path, "verl-rl", tmp_path / "out", max_tokens=max_tokens)
+    script = (tmp_path / "out" / "configs" / "verl_grpo.sh").read_text()
+    assert f"data.max_prompt_length={prompt} " in script
+    assert f"data.max_response_length={response} " in script
+    told = "Of 2 rows, 1 with a longer prompt are filtered and 1 have a logged answer longer"
+    assert (told in script) == (max_tokens == 4096)
+
+
 def test_a_prompt_is_exported_once(tmp_path):
     rows = [chat(("a", "b"), reward=1), chat(("a", "b"), ("c", "d"), reward=1)]
     path = tmp_path / "rows.jsonl"
@@ -117,7 +135,7 @@ def test_longer_samples_become_windows_or_are_cut(to, rows, tmp_path, capsys):
     command = ["export", str(path), "--to", to, "-o", str(out), "--max-tokens", "200"]
     assert cli.main(command) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "1 sample divided or cut at 200 tokens" in printed
+    assert "at 200 tokens a row: 1 sample divided or cut" in printed
     assert "1 sample left out (longer)" in printed
     exported = export_dataset(path, to, tmp_path / "again", max_tokens=200)
     assert (exported.rows, exported.windowed) == (rows, 1)
