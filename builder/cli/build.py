@@ -256,7 +256,10 @@ def left_out(ledger: Ledger) -> str:
         parts.append(f"{counted(nothing, 'conversation')} with nothing to train")
     if requested := ignored.total() - nothing:
         parts.append(f"{counted(requested, 'conversation')} left out on request")
-    if records := ledger.rejected.total():
+    files = ledger.rejected["unrecognised"]
+    if files:
+        parts.append(f"{counted(files, 'file')} that no reader recognises")
+    if records := ledger.rejected.total() - files:
         parts.append(f"{counted(records, 'record')} that could not be read")
     return ", ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
