@@ -23,6 +23,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
+from builder.jsonio import loads_text
 from builder.normalize.calls import join_answers
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join, part_text
 from builder.normalize.options import NormalizeOptions
@@ -30,6 +31,7 @@ from builder.normalize.tools import flat, is_name_only
 from builder.problem import Problem
 from builder.readers.toolkit.made_up import foreign_call
 from builder.readers.toolkit.marks import is_removed
+from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import unknown_key
 
@@ -272,7 +274,7 @@ class _DraftReader:
                 case _:
                     if isinstance(part, Unparsed) and fault is None:
                         fault = part.code
-                        unknown = part.text if fault == UNKNOWN_PART else ""
+                        unknown = _unread(part)
                     elif fault is None and isinstance(part, Text) and self._is_call(part.text):
                         fault = "bad_call"
                     elif isinstance(part, Media):
@@ -391,6 +393,13 @@ def _has_media(part: Part) -> bool:
 def _is_removed(part: Part) -> bool:
     parts = part.content if isinstance(part, ToolResult) else (part,)
     return any(isinstance(one, Text | Reasoning) and is_removed(one.text) for one in parts)
+
+
+def _unread(part: Unparsed) -> str:
+    """Returns the type of a part, or the keys of a call that names no function."""
+    if part.code == "bad_call":
+        return ", ".join(key[:40] for key in as_dict(loads_text(part.text)))[:80]
+    return part.text if part.code == UNKNOWN_PART else ""
 
 
 def _unknown_parts(part: Part) -> int:

@@ -488,11 +488,21 @@ _WHY = {"truncated": "an answer that was cut off", "media": "an answer with imag
 """{code: reason} where the code means other things elsewhere."""
 
 
+def _why(code: str, block: Block) -> str:
+    text = _WHY.get(code) or meaning(code)
+    if code != "bad_call" or not block.unknown:
+        return text
+    return (
+        f"{text}: it has {block.unknown}, and no name that can be read;"
+        " `builder inspect FILE --suggest-mapping` proposes a mapping"
+    )
+
+
 def _untrained(draft: Draft, block: Block) -> str:
     """Says why a foreign turn ends a sample; for a tool that was not offered, which."""
     code = block.untrained or ""
     if code != "undefined_tool":
-        return _WHY.get(code) or meaning(code) or "this turn may not be trained"
+        return _why(code, block) or "this turn may not be trained"
     offered = sorted(offered_names(draft.tools or ()) or ())
     called = _names(call for call in block.calls if call.name not in offered)
     listed = ", ".join(name[:_SHORT] for name in offered[:_LISTED])
@@ -502,8 +512,9 @@ def _untrained(draft: Draft, block: Block) -> str:
 
 def _unparsed(block: Block, number: int) -> Problem:
     assert block.fault is not None, "the caller found one"
-    what = f"a part of type {block.unknown!r}" if block.unknown else _WHY.get(block.fault, "")
-    what = what or meaning(block.fault) or "it could not be parsed"
+    is_part = block.unknown and block.fault == "unknown_part"
+    what = f"a part of type {block.unknown!r}" if is_part else _why(block.fault, block)
+    what = what or "it could not be parsed"
     return Problem(block.fault, f"turn {number}", what, records=0)
 
 
