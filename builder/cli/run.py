@@ -14,9 +14,7 @@ from typer.main import get_command
 
 from builder.cli.app import COMMANDS, app
 from builder.cli.terminal import INTERRUPTED, print_json, warn
-from builder.config import Config
 from builder.credentials import hide
-from builder.options import places_of_keys
 from builder.problem import BuilderError, OptionError, UsageError, nearest
 
 _MISTAKE = 2
@@ -151,6 +149,9 @@ def _setting(option: str) -> str:
     """Returns how `build` is given what is no option of it, but a key of the configuration."""
     if option == "--model":
         return "--for MODEL"
+    from builder.config import Config
+    from builder.options import places_of_keys
+
     path = places_of_keys(Config).get(option.lstrip("-").replace("-", "_"))
     return f"--set {path}=VALUE" if path else ""
 

@@ -66,7 +66,7 @@ def test_build_names_the_option_that_would_keep_a_reject(tmp_path, capsys):
     ]
     assert "secret" not in out  # there are none
     assert "9 of 20 trained turns match non-thinking inference" in out
-    assert "times the tokens" in out  # the price of `unit: turn`
+    assert "times the tokens" in " ".join(out.split())  # the price of `unit: turn`
 
 
 def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):
