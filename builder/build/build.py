@@ -27,6 +27,8 @@ from builder.build.task import Job, Task
 from builder.card.result import BuildResult
 from builder.config.sections import Config
 from builder.dataset.review import read_review
+from builder.jsonio import dumps, loads
+from builder.keys import OBJECT
 from builder.normalize.joined import SeenAnswers, joined
 from builder.normalize.tool_use import ToolUse
 from builder.output.folder import RemoteOutput, output_folder
@@ -70,6 +72,11 @@ def build(
     review = read_review(chosen.located) if chosen is not None else None
     if not fresh:
         refuse_other_inputs(config, out)
+        before = Manifest.of(out)
+        now = Manifest(config=OBJECT.read(loads(dumps(config.resolved()))))
+        if before.config and remote is None and now.options != before.options:
+            model = before.tokenizer.model or before.tokenizer.template_name
+            warn(f"{out} holds a dataset for {model}, made with other settings: it is replaced")
     scrub = config.audit.scrub
     key = derive_key(_sources(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)

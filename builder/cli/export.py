@@ -12,6 +12,7 @@ from builder.export.outcome import TARGETS, Exported, TrainerRun, left_out_line,
 from builder.export.variants import VARIANTS
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
+from builder.qwen3.models import model_named, target_of
 from builder.text import counted
 from builder.trainers.table import LONG, TRAINERS
 
@@ -21,6 +22,7 @@ def export(
     dataset: str,
     to: str,
     out: str,
+    model: str | None = None,
     tokenizer: str | None = None,
     chat_template: str | None = None,
     max_tokens: int | None = None,
@@ -29,6 +31,10 @@ def export(
     output: Output,
 ) -> int:
     """Write a variant for a trainer; every row is loaded again and compared."""
+    if model is not None and tokenizer is None:
+        tokenizer = target_of(model_named(model))
+    recorded = Manifest.of(expand_home(dataset)).tokenizer.template_sha256
+    default = "" if recorded or tokenizer else ", for Qwen3-8B (default; change it with --for)"
     of_tokens = to == "tokenized"
     say_tokenizer(dataset, tokenizer, chat_template, output, of_tokens=of_tokens)
     exported = export_dataset(
@@ -43,7 +49,7 @@ def export(
     if output.as_json:
         print_json({**result(exported), "variant": exported.variant})
     elif not output.quiet:
-        _print(to, exported, out, max_tokens)
+        _print(to, exported, out, max_tokens, default)
     if lacking := _lacking(to, exported):
         warn(lacking)
     if exported.targets_advice:
@@ -80,9 +86,9 @@ def _why_empty(to: str, manifest: Manifest) -> str:
     return f"the dataset contains no preference pair (docs/preference.md){why}"
 
 
-def _print(to: str, exported: Exported, out: str, max_tokens: int | None) -> None:
+def _print(to: str, exported: Exported, out: str, max_tokens: int | None, default: str) -> None:
     rows, samples = counted(exported.rows, "row"), counted(exported.samples, "sample")
-    print(f"{rows} of {samples} as {exported.variant} in {escaped(out)}")
+    print(f"{rows} of {samples} as {exported.variant} in {escaped(out)}{default}")
     if exported.rows:
         print(f"  {exported.equal:,} of {exported.rows:,} verified again as a loader reads them")
     if exported.windowed or exported.turns_too_long:

@@ -117,3 +117,32 @@ def test_build_without_input_lists_stores_and_reads_nothing(tmp_path, capsys, mo
     (tmp_path / ".claude" / "projects").mkdir(parents=True)
     assert cli.main(["build"]) == 0
     assert "builder build ~/.claude/projects -o " in capsys.readouterr().out
+
+
+def test_a_build_with_other_settings_says_what_it_replaces(tmp_path, capsys):
+    out = tmp_path / "out"
+    for options, said in (
+        (("--for", "Qwen3-4B-Instruct-2507"), False),
+        (("--for", "Qwen3-4B-Instruct-2507"), False),
+        (("--for", "Qwen3-8B"), True),
+    ):
+        assert cli.main(["build", str(DATA / "codex"), "-o", str(out), *options]) == 0
+        error = capsys.readouterr().err
+        assert ("Qwen3-4B-Instruct-2507, made with other settings: it is replaced" in error) is said
+
+
+def test_an_export_says_for_which_model_a_plain_file_is(tmp_path, capsys):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(
+        '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}\n'
+    )
+    for name, options in (
+        ("Qwen3-8B", ()),
+        ("Qwen3-4B-Instruct-2507", ("--for", "Qwen3-4B-Instruct-2507")),
+    ):
+        out = tmp_path / name
+        assert cli.main(["export", str(rows), "--to", "trl", "-o", str(out), *options]) == 0
+        assert ("for Qwen3-8B (default; change it with --for)" in capsys.readouterr().out) is (
+            not options
+        )
+        assert f"model_name_or_path: Qwen/{name}\n" in (out / "configs" / "trl.yaml").read_text()
