@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from builder.brief import brief
-from builder.conversation import Json
 from builder.keys import TEXT, Kind, is_count, key
 
 CONTEXT = 40
@@ -75,12 +74,12 @@ class FindingExample:
     detail: str = ""
 
 
-def _gate(value: Json) -> GateAction:
-    return next((gate for gate in GateAction if gate == value), GateAction.report)
-
-
 _AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
-_GATE = Kind("text", _gate, lambda gate: gate.value)
+_GATE = Kind(
+    "text",
+    lambda value: next((gate for gate in GateAction if gate == value), GateAction.report),
+    lambda gate: gate.value,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -378,7 +378,9 @@ def _sharegpt(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
         if turn.role == "system":
             system = content
         elif turn.role == "tool":
-            turns.append({"from": "observation", "value": _inner(content)})
+            turns.append(
+                {"from": "observation", "value": content.removeprefix(_OPEN).removesuffix(_CLOSE)}
+            )
         elif turn.role == "user":
             turns.append({"from": "human", "value": content})
         elif turn.calls and not turn.content and not turn.reasoning and _is_canonical(turn):
@@ -399,10 +401,6 @@ def _call_list(turn: Turn) -> str:
 
 
 _OPEN, _CLOSE = "<tool_response>\n", "\n</tool_response>"
-
-
-def _inner(content: str) -> str:
-    return content.removeprefix(_OPEN).removesuffix(_CLOSE)
 
 
 def _sharegpt_text(row: Row, target: Target) -> str:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 
 from builder.conversation import Json, Message, Part, Text, ToolCall, ToolResult, Unparsed
 from builder.jsonio import JsonFault
@@ -281,10 +282,6 @@ def with_function_calls(
                     changes.update(trial)
                     read = one
             parts += read
-        same = len(parts) == len(message.parts) and all(map(_is, parts, message.parts))
+        same = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
         completed.append(message if same else replace(message, parts=tuple(parts)))
     return tuple(completed)
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

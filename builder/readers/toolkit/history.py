@@ -372,7 +372,9 @@ def chat_conversations(
     targets: set[str] = set()
     segments = Segments(chat.name, records=1, taken=names)
     for path, is_abandoned in paths(nodes, current):
-        answers = {one for one in path if _has_answer(nodes[one])}
+        answers = {
+            one for one in path if any(item.role == "assistant" for item in nodes[one].messages)
+        }
         messages = [message for one in path for message in _node_messages(one, nodes[one], targets)]
         if not messages or (answers <= targets and not segments.records):
             continue
@@ -437,10 +439,6 @@ def paths(nodes: Mapping[str, ChatNode], current: str | None) -> Iterator[tuple[
 def _lacking_history(context: Context | None) -> Context | None:
     lost = Context.lacking({"history"})
     return lost if context is None else lowest((context, lost))
-
-
-def _has_answer(node: ChatNode) -> bool:
-    return any(message.role == "assistant" for message in node.messages)
 
 
 def _node_messages(name: str, node: ChatNode, targets: set[str]) -> Iterator[Message]:

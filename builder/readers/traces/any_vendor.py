@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -61,7 +60,6 @@ from builder.readers.traces.parts import (
     read_parts,
     read_result,
     result_content,
-    summaries,
     without_missing,
 )
 
@@ -193,7 +191,6 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
         return called
     more = as_dict(fields.get("additional_kwargs"))
     parts = with_thoughts(read_parts(body), fields, more)
-    notes.changes += Counter(reasoning_summary_dropped=summaries(body))
     if searched(fields, {}):
         parts.append(Unparsed("search", "server_tool"))
     if refusal := as_str(fields.get("refusal")):

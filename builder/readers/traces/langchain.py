@@ -28,7 +28,6 @@ from builder.readers.traces.parts import (
     is_message,
     joined_chunks,
     lc_message,
-    summaries,
 )
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, guarded, listed, open_sqlite, tables
@@ -212,8 +211,6 @@ def conversations(
     """Yields the conversation of a list, and one of the messages with calls removed from it."""
     kept, removed = _final_messages(items)
     messages = [message for fields in kept if (message := _message(fields))]
-    dropped = sum(summaries(fields.get("content")) for fields in kept)
-    changes = {"reasoning_summary_dropped": dropped} if dropped else {}
     if not messages:
         yield Problem("no_messages", where, "no message has any content", records)
         return
@@ -225,7 +222,6 @@ def conversations(
         model=_model(kept),
         records=records,
         problems=problems,
-        changes=changes,
     )
     remaining = {name for fields in kept for name in _call_ids(fields)}
     lost = [fields for fields in removed if set(_call_ids(fields)) - remaining]

@@ -192,8 +192,10 @@ def read_part(item: Json) -> list[Part]:
     if kind == "refusal":
         return [Text(as_str(part.get("refusal")))]
     if kind in _THOUGHTS:
-        words = _thought_of(part)
-        return [Reasoning(words)] if words else []
+        if words := _thought_of(part):
+            return [Reasoning(words)]
+        words = "\n\n".join(as_str(one, "text") for one in as_list(part.get("summary")))
+        return [Reasoning(words, is_summary=True)] if part.get("summary") else []
     if kind in _ENCRYPTED or kind in _NOT_SENT:
         return []
     if kind in _CALLS or (not kind and "toolName" in part and "result" not in part):
@@ -245,12 +247,6 @@ def _thought_of(part: dict[str, Json]) -> str:
         if text:
             return text
     return "".join(as_str(one, "text") for one in as_list(part.get("content")))
-
-
-def summaries(content: Json) -> int:
-    """Returns how many thoughts of a message's content are summaries, which are dropped."""
-    parts = (part for part in as_dicts(content) if part.get("type") == "reasoning")
-    return sum(bool(as_list(part.get("summary"))) and not _thought_of(part) for part in parts)
 
 
 CLASS = "__class__"

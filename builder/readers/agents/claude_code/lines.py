@@ -75,10 +75,6 @@ def _split_result_text(text: str) -> list[Text]:
     return _separable(_without_reminders(text), "\n")
 
 
-def _is_by_program(text: str) -> bool:
-    return all(part.harness for part in _parts(text))
-
-
 def _parts(text: str) -> list[Text]:
     """Splits the text into parts whose concatenation is the text."""
     if text.startswith(_WHOLE):
@@ -219,7 +215,9 @@ class SessionLine:
             return False
         texts = (as_str(block.get("text")) for block in self.blocks if block.get("type") == "text")
         has_media = any(block.get("type") in ("image", "document") for block in self.blocks)
-        return has_media or any(self.is_summary or not _is_by_program(text) for text in texts)
+        return has_media or any(
+            self.is_summary or not all(part.harness for part in _parts(text)) for text in texts
+        )
 
     @property
     def attachment(self) -> dict[str, Json]:

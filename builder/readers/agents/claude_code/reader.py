@@ -400,14 +400,14 @@ def _command_prompts(lines: Iterable[SessionLine]) -> set[str]:
             run, command, typed = [], False, False
         elif line.kind == "user":
             typed = typed or line.is_typed
-            if line.is_meta and command and not any(map(_is_tagged, _texts_of(line))):
+            if (
+                line.is_meta
+                and command
+                and not any(text.lstrip().startswith("<") for text in _texts_of(line))
+            ):
                 run.append(line)
             command = command or any("<command-name>" in text for text in _texts_of(line))
     return uuids if typed else uuids | {line.uuid for line in run}
-
-
-def _is_tagged(text: str) -> bool:
-    return text.lstrip().startswith("<")
 
 
 def _texts_of(line: SessionLine) -> Iterator[str]:
