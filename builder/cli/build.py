@@ -27,6 +27,7 @@ from builder.cli.terminal import (
     warn,
     wrapped,
 )
+from builder.cli.tokenizer import BY_DEFAULT
 from builder.codes import is_on_request, meaning
 from builder.config import Config, load_config, override
 from builder.conversation import Json
@@ -227,7 +228,7 @@ def _trained(entry: TokenizerEntry) -> str:
     """Returns the name of the model that the dataset is for."""
     if entry.model or (entry.name, entry.template_name) != (EMBEDDED, "Qwen3"):
         return entry.model.rpartition("/")[2] or entry.template_name or entry.name
-    return "Qwen3-8B (default; change it with --for)"
+    return BY_DEFAULT
 
 
 def _next(folder: str, config: Config) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import shlex
 from builder.api import export_dataset
 from builder.cli.command import Output, command
 from builder.cli.terminal import BOLD, WARNING, escaped, painted, print_json, print_wrapped, warn
-from builder.cli.tokenizer import say_tokenizer
+from builder.cli.tokenizer import BY_DEFAULT, say_tokenizer
 from builder.export.outcome import TARGETS, Exported, TrainerRun, left_out_line, result
 from builder.export.variants import VARIANTS
 from builder.output.manifest import Manifest
@@ -34,7 +34,7 @@ def export(
     if model is not None and tokenizer is None:
         tokenizer = target_of(model_named(model))
     recorded = Manifest.of(expand_home(dataset)).tokenizer.template_sha256
-    default = "" if recorded or tokenizer else ", for Qwen3-8B (default; change it with --for)"
+    default = "" if recorded or tokenizer else f", for {BY_DEFAULT}"
     of_tokens = to == "tokenized"
     say_tokenizer(dataset, tokenizer, chat_template, output, of_tokens=of_tokens)
     exported = export_dataset(

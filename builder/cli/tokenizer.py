@@ -10,6 +10,8 @@ from builder.paths import expand_home
 from builder.qwen3.reference import EMBEDDED
 from builder.qwen3.tokenizer import target_for
 
+BY_DEFAULT = "Qwen3-8B (default; change it with --for)"
+
 
 def say_tokenizer(
     dataset: str,

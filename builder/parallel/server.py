@@ -1,7 +1,7 @@
 """Starts the fork server for as long as workers need it, and restores what it changes here.
 
 On Linux the server of a command is a fork of the command's own process, as long as that has one
-thread: both share what it has imported and loaded. Anywhere else it is started anew.
+thread: both share what it has imported and loaded. Elsewhere it starts on its own.
 
 Python has one fork server for each program, and it may be the caller's: then it is used as it is,
 and stays. One that was started here is ended with the last pool, since the caller's own processes

@@ -264,10 +264,6 @@ def _last_answer(turns: Sequence[_RolloutTurn]) -> int | None:
     return next((at for at in reversed(range(len(turns))) if turns[at].role == "assistant"), None)
 
 
-def _ends_review(turns: Sequence[_RolloutTurn]) -> bool:
-    return bool(turns) and turns[-1].text.startswith("<user_action>")
-
-
 def _mark_replayed(
     turns: Sequence[_RolloutTurn], before: Sequence[_RolloutTurn], *, is_encrypted: bool
 ) -> None:
@@ -558,7 +554,8 @@ class _Rollout:
         else:
             parts = items.content_parts(item.get("content"))
         if role == "assistant":
-            is_inserted = self.is_idle or items.is_from_program(item) or _ends_review(self.turns)
+            ends_review = bool(self.turns) and self.turns[-1].text.startswith("<user_action>")
+            is_inserted = self.is_idle or items.is_from_program(item) or ends_review
             self.open = None if is_inserted else self.open
             turn = self._add(parts, joins=joins)
             turn.unknown += items.unknown(item)

@@ -152,8 +152,8 @@ class _Cursor(_Stream):
             self.ask(where, "user", body)
         elif kind == "assistant":
             texts = [part for part in content(body) if isinstance(part, Text)]
-            said = [part.text for part in self.parts if isinstance(part, Text)]
-            if said and not self.results and "".join(part.text for part in texts) == "".join(said):
+            sent = [part.text for part in self.parts if isinstance(part, Text)]
+            if sent and not self.results and "".join(part.text for part in texts) == "".join(sent):
                 return "repeated_message"  # the whole text after its streamed pieces
             self.say(where, *texts)
         elif kind == "thinking":

@@ -120,10 +120,9 @@ class _PydanticAI(_Log):
         if item.get("kind") == "response":
             model = name_or_none(item.get("model_name"))
             hidden = {"part_kind": "thinking", "content": ""}
-            is_hidden = [hidden.items() <= one.items() for one in parts]  # encrypted thoughts
-            said = (_said(one) for one, hides in zip(parts, is_hidden, strict=True) if not hides)
-            self.put(where, Message("assistant", tuple(said), model=model), item)
-            self.missing |= {"reasoning"} if any(is_hidden) else set()
+            clear = [one for one in parts if not hidden.items() <= one.items()]  # not encrypted
+            self.put(where, Message("assistant", tuple(map(_part_of, clear)), model=model), item)
+            self.missing |= {"reasoning"} if len(clear) < len(parts) else set()
             return ""
         asked = [one for one in parts if one.get("part_kind") != "system-prompt"]
         for part in parts:
@@ -136,11 +135,11 @@ class _PydanticAI(_Log):
                 self.missing |= {"system"}
             self.system = self.system or text
         for part in asked:
-            self.put(where, _asked(part), {})
+            self.put(where, _request_message(part), {})
         return ""
 
 
-def _said(part: dict[str, Json]) -> Part:
+def _part_of(part: dict[str, Json]) -> Part:
     """Returns a part of a response of PydanticAI."""
     match kind := as_str(part.get("part_kind")):
         case "text":
@@ -155,7 +154,7 @@ def _said(part: dict[str, Json]) -> Part:
     return unknown_part(kind)
 
 
-def _asked(part: dict[str, Json]) -> Message:
+def _request_message(part: dict[str, Json]) -> Message:
     """Returns a part of a request of PydanticAI."""
     kind, value = as_str(part.get("part_kind")), part.get("content")
     call_id, name = (name_or_none(part.get(key)) for key in ("tool_call_id", "tool_name"))

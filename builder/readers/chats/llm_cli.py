@@ -87,17 +87,17 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
             asked.append(Text(prompt))
         if asked:
             history.append(Message("user", tuple(asked)), where)
-        said: list[Part] = []
+        parts: list[Part] = []
         for text, part in ((row.get("reasoning"), Reasoning), (row.get("response"), Text)):
-            said += [part(text)] if isinstance(text, str) and text else []
-        said += map(_call, beside["tool_calls"])
+            parts += [part(text)] if isinstance(text, str) and text else []
+        parts += map(_call, beside["tool_calls"])
         own_tools = {as_str(one.get("name")): _definition(one) for one in beside["tool_responses"]}
         offered |= own_tools
         missing = {"system"} if system is None else set()
         missing |= {"tools"} if offered != own_tools or "tools" not in known else set()
-        if said:
+        if parts:
             model = name_of(row, "resolved_model", "model")
-            message = Message("assistant", tuple(said), where, context=Context.lacking(missing))
+            message = Message("assistant", tuple(parts), where, context=Context.lacking(missing))
             history.append(message, where, RequestHead(None, tuple(offered.values()), model))
     if history.entries:
         yield from history.conversations(records)
