@@ -124,7 +124,7 @@ def _compare(
     if len(loaded) != len(rows.digests):
         result.failure = f"{split}: {len(loaded)} of {len(rows.digests)} rows are loaded"
         return
-    _ = target.tokenizer  # if it cannot be loaded, that is no fault of a row
+    target.open()  # if it cannot be loaded, that is no fault of a row
     for number, row in enumerate(loaded):
         try:
             text = variant.text(row, target)

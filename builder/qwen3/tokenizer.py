@@ -15,7 +15,7 @@ from importlib.metadata import version
 from importlib.resources import as_file, files
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from builder.conversation import Json
 from builder.credentials import reason
@@ -191,6 +191,8 @@ _ASSETS = files("builder.qwen3") / "assets"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _VOCABULARY = "qwen3.tiktoken"
 """The vocabulary of tokenizer.json in tiktoken's format, which is read in a tenth of the time."""
+_PROBED = "d4292ecd5a0b004a"
+"""The digest of the ids of `builder.qwen3.tokens.PROBE` (`digest`), as `tokenizers` gives them."""
 _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
 
 _Control = tuple[tuple[int, str], ...]
@@ -204,8 +206,11 @@ class Target:
     """A tokenizer with a chat template. `files` maps the names of its files to their sha256.
 
     `reference` is the text that `load` made it from, `options` are passed to every rendering.
-    `loaded` returns the tokenizer; loading the embedded one takes a second, so it is done on first
-    use. `fast` opens the same one with gigatoken; it returns None if that cannot be used.
+    `loaded` returns the tokenizer; loading the embedded one takes half a second, so it is done on
+    first use. `renderer` returns one of the same class and configuration that may lack the
+    vocabulary, which a chat template does not need. `fast` opens the tokenizer with gigatoken; it
+    returns None if that cannot be used. `probed` is the digest of the ids that `tokenizers` gives
+    for a probe (`Encoder`), or "".
     """
 
     name: str
@@ -214,8 +219,10 @@ class Target:
     added_tokens: tuple[str, ...]
     """The tokens that are matched anywhere in a text, in the order of their ids."""
     loaded: Callable[[], PreTrainedTokenizerBase]
+    renderer: Callable[[], PreTrainedTokenizerBase]
     fast: Callable[[], Encode | None]
     table: Callable[[], TokenTable]
+    probed: str = ""
     reference: str = EMBEDDED
     options: Mapping[str, Json] = field(default_factory=dict)
     missing: str = ""
@@ -230,6 +237,10 @@ class Target:
         tokenizer = self.loaded()
         keep_loaded()
         return tokenizer
+
+    @cached_property
+    def _renderer(self) -> PreTrainedTokenizerBase:
+        return self.renderer()
 
     @cached_property
     def template_sha256(self) -> str:
@@ -311,11 +322,17 @@ class Target:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.tokenizer.backend_tokenizer, self.fast)
+        return Encoder(
+            lambda: self.tokenizer.backend_tokenizer, self.fast, self.added_tokens, self.probed
+        )
+
+    def open(self) -> None:
+        """Loads what renders, before any sample. Raises UsageError if that fails."""
+        _ = self._renderer
 
     def prepare(self) -> None:
         """Loads everything that is otherwise loaded on first use."""
-        _ = self._table, self.style, self.generation_prompts
+        _ = self._table, self.style, self.generation_prompts, self.tokenizer
         self._encoder.load()
 
     def expect_much(self) -> None:
@@ -327,7 +344,7 @@ class Target:
     ) -> str:
         """Renders messages with the tokenizer's `apply_chat_template`. Raises its exceptions."""
         definitions: Any = list(tools) if tools else None
-        text = self.tokenizer.apply_chat_template(
+        text = self._renderer.apply_chat_template(
             list(messages), tools=definitions, tokenize=False, **{**self.options, **options}
         )
         assert isinstance(text, str)
@@ -339,7 +356,7 @@ class Target:
         """Renders conversations with the same tools. Raises like `render`."""
         options: dict[str, Any] = dict(self.options)
         definitions: Any = list(tools) if tools else None
-        texts: Any = self.tokenizer.apply_chat_template(
+        texts: Any = self._renderer.apply_chat_template(
             [list(messages) for messages in conversations],
             tools=definitions,
             tokenize=False,
@@ -374,9 +391,7 @@ class Target:
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Returns [start, end) of each token in code points; tokens may share a character."""
-        encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
-        offsets: list[tuple[int, int]] = encoding.offsets
-        return offsets
+        return self.encode(text).offsets
 
 
 def load(name: str = EMBEDDED) -> Target:
@@ -461,7 +476,18 @@ def _embedded() -> Target:
         with as_file(_ASSETS / _VOCABULARY) as path:
             return fast_from_file(path, {token: number for number, token in added.items()})
 
-    return Target(EMBEDDED, hashes, template, tuple(added.values()), _open, fast, table)
+    def renderer() -> PreTrainedTokenizerBase:
+        from tokenizers import Tokenizer, models  # noqa: PLC0415 - heavy
+
+        apart = ("added_tokens_decoder", "chat_template", "tokenizer_class")
+        given = {key: value for key, value in configured.items() if key not in apart}
+        with quiet_transformers():
+            none = Tokenizer(models.BPE())
+            made: Any = _plain_class()(tokenizer_object=none, chat_template=template, **given)
+        return cast("PreTrainedTokenizerBase", made)
+
+    tokens = tuple(added.values())
+    return Target(EMBEDDED, hashes, template, tokens, _open, renderer, fast, table, _PROBED)
 
 
 def _open() -> PreTrainedTokenizerBase:
@@ -491,10 +517,11 @@ def _load(ref: str, wanted: Reference, folder: Path) -> Target:
         template,
         tuple(tokens[number].content for number in sorted(tokens)),
         lambda: tokenizer,
+        lambda: tokenizer,
         lambda: fast_from_json(tokenizer.backend_tokenizer.to_str()),
         lambda: TokenTable.of(tokenizer.backend_tokenizer),
-        ref,
-        _checked_options(wanted.options, template),
+        reference=ref,
+        options=_checked_options(wanted.options, template),
     )
     try:
         _ = target._table

@@ -3,11 +3,12 @@
 The tokens of a byte-level vocabulary concatenate to the text, so the ids determine where each token
 starts and whether they decode to the text. No offsets are needed from the tokenizer, so the ids may
 come from a faster one, gigatoken (extra `fast`). `tokenizers` is the reference: its ids are
-compared on `_PROBE` when gigatoken is opened, and on one text in CHECKED.
+compared on `PROBE` when gigatoken is opened, and on one text in CHECKED.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import re
@@ -26,12 +27,12 @@ from builder.parallel.host import is_own_process
 from builder.problem import UsageError
 
 WORTH_LOADING = 1 << 19
-"""Code points after which opening gigatoken pays off: in the time, tokenizers encodes as many."""
+"""Code points after which opening gigatoken pays off where `tokenizers` is open."""
 
 CHECKED = 128
 """One text (or piece of a long text) in this many is tokenised by both tokenizers."""
 
-_PROBE = (
+PROBE = (
     "<|im_start|>user\nIt's 1234.5 % of <b>all</b>,  don't: x_y = f(a[0])\r\n\tif n >= 10:\n\n"
     "caf\u00e9 na\u00efve \u4f60\u597d\uff0c\u4e16\u754c \u0417\u0434\u0440\u0430 \U0001f680\u200d"
     '<|im_end|>\n<tool_call>\n{"name": "f", "arguments": {"p": "\\n\\u00e9"}}\n</tool_call>'
@@ -41,7 +42,7 @@ _PROBE = (
 _SHIFTED = 0x100
 """GPT-2's table maps bytes that are not printable characters to code points from here on."""
 
-PIECE = 1 << 18
+PIECE = 1 << 16
 """Code points that are tokenised at a time: the tokenizer allocates 100 bytes per token."""
 BLOCK = 1 << 18
 """Tokens that are decoded at a time: their positions take 16 bytes per token."""
@@ -98,6 +99,16 @@ class TokenSequence:
         """The ids, in order."""
         ids: list[int] = self.numbers.tolist()
         return ids
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """Returns [start, end) of each token in code points; tokens may share a character."""
+        starts, ends = self._ends - self._lengths, self._ends
+        if not self.text.isascii():
+            begun = np.frombuffer(self._raw, dtype=np.uint8) & 0xC0 != 0x80
+            characters = begun.cumsum()
+            starts, ends = characters.take(starts) - 1, characters.take(ends - 1)
+        return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     @cached_property
     def _raw(self) -> bytes:
@@ -241,29 +252,43 @@ _BYTES = _byte_table()
 class Encoder:
     """Tokenises texts without special tokens. Raises UsageError if gigatoken gives other ids.
 
-    `load_fast` opens gigatoken, or returns None if it cannot be used. That takes 0.2 s, so it is
-    called only after WORTH_LOADING code points.
+    `open_reference` opens the tokenizer of `tokenizers`, which takes half a second; `open_fast`
+    opens gigatoken, or returns None if it cannot be used. `added` are the added tokens, `probed` is
+    the digest of the reference's ids for PROBE: with it, gigatoken is opened first, and else only
+    after WORTH_LOADING code points.
     """
 
-    def __init__(self, backend: Any, load_fast: Callable[[], Encode | None]) -> None:
+    def __init__(
+        self,
+        open_reference: Callable[[], Any],
+        open_fast: Callable[[], Encode | None],
+        added: Sequence[str],
+        probed: str = "",
+    ) -> None:
         self._fast: Encode | None = None
-        self._backend = backend
-        self._load_fast: Callable[[], Encode | None] | None = load_fast
+        self._open_reference = open_reference
+        self._open_fast: Callable[[], Encode | None] | None = open_fast
+        self._added = added
+        self._probed = probed
         self._encoded = 0
+
+    @cached_property
+    def _reference(self) -> Any:
+        return self._open_reference()
 
     def load(self) -> None:
         """Opens gigatoken once. Raises UsageError if it gives other ids for a probe."""
-        if self._load_fast is None:
+        if self._open_fast is None:
             return
-        fast, self._load_fast = self._load_fast(), None
-        if fast is not None:
-            self._compare(_PROBE, fast(_PROBE))
+        fast, self._open_fast = self._open_fast(), None
+        if fast is not None and digest(ids := fast(PROBE)) != self._probed:
+            self._compare(PROBE, ids)
         self._fast = fast
 
     def __call__(self, text: str) -> Ids:
         """Returns the tokens of a text."""
         self._encoded += len(text)
-        if self._encoded >= WORTH_LOADING:
+        if self._probed or self._encoded >= WORTH_LOADING:
             self.load()
         encode = self._checked_ids if self._fast is not None else self._true_ids
         return _joined(map(encode, self.pieces(text)))
@@ -290,9 +315,9 @@ class Encoder:
         asks for threads, of which a caller's program that forks would be warned.
         """
         if is_own_process():
-            (encoding,) = self._backend.encode_batch_fast([text], add_special_tokens=False)
+            (encoding,) = self._reference.encode_batch_fast([text], add_special_tokens=False)
         else:
-            encoding = self._backend.encode(text, add_special_tokens=False)
+            encoding = self._reference.encode(text, add_special_tokens=False)
         return np.array(encoding.ids, dtype=np.uint32)
 
     def pieces(self, text: str) -> Iterator[str]:
@@ -321,22 +346,24 @@ class Encoder:
         return None
 
     @cached_property
-    def _added(self) -> list[str]:
-        tokens = self._backend.get_added_tokens_decoder().values()
-        return [token.content for token in tokens]
-
-    @cached_property
     def _has_qwen_words(self) -> bool:
+        if self._probed:
+            return True
         if (
-            str(self._backend.normalizer) not in ("None", "NFC()")
-            or not self._backend.pre_tokenizer
+            str(self._reference.normalizer) not in ("None", "NFC()")
+            or not self._reference.pre_tokenizer
         ):
             return False
-        definition = json.loads(self._backend.pre_tokenizer.__getstate__())
+        definition = json.loads(self._reference.pre_tokenizer.__getstate__())
         steps = definition.get("pretokenizers", ())
         for step in steps:
             step.pop("trim_offsets", None)
         return bool(steps == _QWEN_STEPS)
+
+
+def digest(ids: Ids) -> str:
+    """Returns a short digest of ids."""
+    return hashlib.sha256(ids.astype("<u4").tobytes()).hexdigest()[:16]
 
 
 def _joined(pieces: Iterable[Ids]) -> Ids:

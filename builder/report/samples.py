@@ -81,12 +81,13 @@ def encode(
     if len(rendering) > _MAX_ENCODED:
         return known
     try:
-        encoding = target.tokenizer.backend_tokenizer.encode(rendering, add_special_tokens=False)
+        encoded = target.encode(rendering)
     except UnicodeEncodeError:  # lone surrogates: no tokenizer accepts them
         return known
-    tokens = tuple(zip(range(len(encoding.ids)), encoding.ids, encoding.offsets, strict=True))
-    added = target.tokenizer.added_tokens_decoder
-    places = tuple(place for _, ident, place in tokens if ident in added)
+    if not encoded.are_exact:  # not NFC
+        return known
+    tokens = tuple(zip(range(len(encoded)), encoded.ids, encoded.offsets, strict=True))
+    places = tuple((at, at + len(token)) for at, token in encoded.control)
     return replace(known, control=places, tokens=tokens, count=len(tokens))
 
 

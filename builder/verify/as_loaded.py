@@ -277,7 +277,7 @@ def _changed(
     loaded = read_sample(plain_row(read_back))
     if not isinstance(loaded, Sample):
         return CheckFinding(_CODE, f"the loader no longer gives a sample ({why}){advice}")
-    _ = target.tokenizer  # if it cannot be loaded, that is no finding about the row
+    target.open()  # if it cannot be loaded, that is no finding about the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
     except Exception as error:  # any exception of a template is a finding about the row

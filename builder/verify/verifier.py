@@ -557,7 +557,7 @@ class Verifier:
         self, sample: Sample, meant: Dialogue | None
     ) -> tuple[str | Exception, Rendered, Rendered]:
         """Renders the sample, its dialogue (if any), and the sample with its weights (if any)."""
-        _ = self.target.tokenizer  # if it cannot be loaded, that is no finding about the sample
+        self.target.open()  # if it cannot be loaded, that is no finding about the sample
         flat: _Messages = sample.rows
         style = self.target.style
         served = structured(_canonical(meant, style), style) if meant is not None else None
@@ -729,5 +729,5 @@ def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifi
     Raises UsageError if the tokenizer cannot be loaded.
     """
     target = target_for(tokenizer)
-    _ = target.tokenizer
+    target.open()
     return Verifier(target, options or VerifyOptions())

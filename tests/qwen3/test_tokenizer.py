@@ -189,7 +189,7 @@ def test_a_missing_tokenizer_is_one_line(monkeypatch, name):
 OFF = {
     "never": lambda text: 0,
     "always": lambda text: 1,
-    "later": lambda text: int(text != tokens._PROBE),
+    "later": lambda text: int(text != tokens.PROBE),
 }
 
 
@@ -238,7 +238,8 @@ def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, saved, fast, wr
 
 
 def encoder(target):
-    return tokens.Encoder(target.tokenizer.backend_tokenizer, target.fast)
+    reference = target.tokenizer.backend_tokenizer
+    return tokens.Encoder(lambda: reference, target.fast, target.added_tokens)
 
 
 def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved, fast):
@@ -249,7 +250,7 @@ def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved, fast)
     assert [encode(text).tolist() for text in texts] == [
         encode._true_ids(text).tolist() for text in texts
     ]
-    assert encoded == [tokens._PROBE, *texts[2:]]
+    assert encoded == [tokens.PROBE, *texts[2:]]
 
 
 @pytest.mark.parametrize("little", [1, 1 << 20])
@@ -260,7 +261,7 @@ def test_faster_ids_are_used_from_the_first_row_of_a_large_dataset(
     monkeypatch.setattr(pool, "LITTLE_BYTES", little)
     row = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
     builder.verify_dataset([row], tokenizer=saved())
-    assert [text == tokens._PROBE for text in encoded] == ([True, False] if little == 1 else [])
+    assert [text == tokens.PROBE for text in encoded] == ([True, False] if little == 1 else [])
 
 
 def test_without_gigatoken_the_ids_are_those_of_tokenizers(monkeypatch):
@@ -279,6 +280,7 @@ def test_values_derived_from_ids_agree_with_the_tokenizer(verifier, text, with_m
     tokens = target.encode(text)
     encoding = target.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
     assert tokens.ids == encoding.ids
+    assert tokens.offsets == encoding.offsets
     assert tokens.decode() == target.decode(tokens.ids) == text
     added = set(target.tokenizer.added_tokens_decoder)
     pairs = zip(encoding.ids, encoding.offsets, strict=True)

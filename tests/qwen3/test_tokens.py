@@ -30,6 +30,11 @@ def backend(request):
     return target.tokenizer.backend_tokenizer
 
 
+def encoder_of(backend):
+    added = [token.content for token in backend.get_added_tokens_decoder().values()]
+    return Encoder(lambda: backend, lambda: None, added)
+
+
 @pytest.fixture(scope="module")
 def table(backend):
     return TokenTable.of(backend)
@@ -44,7 +49,7 @@ def short(monkeypatch):
 @given(st.lists(st.sampled_from(PARTS), min_size=20, max_size=300))
 def test_pieces_have_the_ids_of_the_whole(backend, table, parts):
     text = unicodedata.normalize("NFC", "".join(parts))
-    ids = Encoder(backend, str)(text)
+    ids = encoder_of(backend)(text)
     assert ids.tolist() == backend.encode(text, add_special_tokens=False).ids
     found = TokenSequence(text, ids, table)
     assert found.are_exact
@@ -54,7 +59,7 @@ def test_pieces_have_the_ids_of_the_whole(backend, table, parts):
 def test_a_long_text_is_in_several_pieces_none_of_which_cuts_an_added_token(backend):
     rng = random.Random(1)
     text = "".join(rng.choice(["<|im_start|>", "<|object_ref_start|>", "word "]) for _ in range(99))
-    encoder = Encoder(backend, str)
+    encoder = encoder_of(backend)
     pieces = list(encoder.pieces(text))
     assert "".join(pieces) == text
     assert len(pieces) > 5
@@ -66,12 +71,12 @@ def test_another_kind_of_tokenizer_gets_the_whole_text(backend):
     other = Tokenizer.from_str(backend.to_str())
     other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     text = "some words " * 30
-    assert list(Encoder(other, str).pieces(text)) == [text]
+    assert list(encoder_of(other).pieces(text)) == [text]
 
 
 def test_ids_that_decode_to_another_text_are_not_exact(backend, table):
     text = "one two three four five six seven eight nine ten eleven"
-    ids = Encoder(backend, str)(text)
+    ids = encoder_of(backend)(text)
     for wrong in (ids[:-1], np.append(ids, ids[:1]), ids[::-1].copy()):
         found = TokenSequence(text, wrong, table)
         assert not found.are_exact
@@ -106,7 +111,7 @@ def test_gigatoken_gives_the_ids_of_the_embedded_tokenizer(way):
     target = target_for("qwen3")
     backend = target.tokenizer.backend_tokenizer
     fast = target.fast if way == "file" else lambda: tokens.fast_from_json(backend.to_str())
-    encoder = Encoder(backend, fast)
+    encoder = Encoder(lambda: backend, fast, target.added_tokens)
     encoder.load()  # compares a probe
     assert encoder._fast is not None
     for text in (
@@ -117,8 +122,10 @@ def test_gigatoken_gives_the_ids_of_the_embedded_tokenizer(way):
         assert encoder(text).tolist() == encoder._true_ids(text).tolist()
 
 
-def test_the_vocabulary_file_is_that_of_the_tokenizer():
+def test_the_vocabulary_file_and_the_probe_are_those_of_the_tokenizer():
     target = target_for("qwen3")
+    probed = target.tokenizer.backend_tokenizer.encode(tokens.PROBE, add_special_tokens=False)
+    assert tokens.digest(np.array(probed.ids, dtype=np.uint32)) == target.probed
     ours, theirs = target._table, TokenTable.of(target.tokenizer.backend_tokenizer)
     assert ours.added == theirs.added
     assert np.array_equal(ours.lengths, theirs.lengths)

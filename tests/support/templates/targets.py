@@ -37,7 +37,8 @@ def with_template(template):
     """
     tokenizer = copy.copy(automatic().tokenizer)
     tokenizer.chat_template = template
-    return replace(automatic(), template=template, loaded=lambda: tokenizer)
+    opened = dict.fromkeys(("loaded", "renderer"), lambda: tokenizer)
+    return replace(automatic(), template=template, **opened)
 
 
 def tokenizer_folder(folder, template):
