@@ -6,7 +6,6 @@ collected; checks that make no sense after an earlier finding are skipped.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -558,44 +557,17 @@ class Verifier:
     ) -> tuple[str | Exception, Rendered, Rendered]:
         """Renders the sample, its dialogue (if any), and the sample with its weights (if any)."""
         self.target.open()  # if it cannot be loaded, that is no finding about the sample
-        flat: _Messages = sample.rows
-        style = self.target.style
-        served = structured(_canonical(meant, style), style) if meant is not None else None
-        weighted: Any = sample.record["messages"] if sample.weights else None
-        if meant is None or meant.tools is sample.tools:
-            text, served_text, weighted_text = self._attempt_all(
-                (flat, served, weighted), sample.tools
-            )
-        else:
-            text, weighted_text = self._attempt_all((flat, weighted), sample.tools)
-            (served_text,) = self._attempt_all((served,), meant.tools)
-        assert text is not None, "it was requested"
-        return text, served_text, weighted_text
-
-    def _attempt_all(
-        self, forms: Sequence[_Messages | None], tools: Sequence[Json]
-    ) -> list[Rendered]:
-        """Renders conversations with the same definitions, equal ones once; None stays None."""
-        distinct: list[_Messages] = []
-        for form in forms:
-            if form is not None and form not in distinct:
-                distinct.append(form)
-        texts = self._attempt_distinct(distinct, tools)
-        return [None if form is None else texts[distinct.index(form)] for form in forms]
-
-    def _attempt_distinct(
-        self, forms: Sequence[_Messages], tools: Sequence[Json]
-    ) -> Sequence[str | Exception]:
-        if len(forms) > 1:
-            with contextlib.suppress(Exception):  # rendering each alone shows which one fails
-                return self.target.render_all(forms, tools)
-        return [self._attempt(form, tools) for form in forms]
-
-    def _attempt(self, messages: _Messages, tools: Sequence[Json]) -> str | Exception:
-        try:
-            return self.target.render(messages, tools)
-        except Exception as error:  # any exception of a template is a finding about the sample
-            return error
+        text = _attempt(self.target.render, sample.rows, sample.tools)
+        served: Rendered = None
+        if meant is not None:
+            turns = structured(_canonical(meant, self.target.style), self.target.style)
+            is_same = meant.tools is sample.tools and turns == sample.rows
+            served = text if is_same else _attempt(self.target.render_again, turns, meant.tools)
+        weighted: Rendered = None
+        if sample.weights:
+            messages: Any = sample.record["messages"]
+            weighted = _attempt(self.target.render, messages, sample.tools)
+        return text, served, weighted
 
     def _tokens(
         self, rendering: Rendering, text: str
@@ -716,6 +688,15 @@ def _is_loss(was: str, now: str) -> bool:
     thought_now, rest_now = leading_thought(now)
     same = rest.lstrip("\n") == rest_now.lstrip("\n") and thought_now in ("", thought)
     return same and "</think>" not in rest
+
+
+def _attempt(
+    render: Callable[[_Messages, Sequence[Json]], str], messages: _Messages, tools: Sequence[Json]
+) -> str | Exception:
+    try:
+        return render(messages, tools)
+    except Exception as error:  # any exception of a template is a finding about the sample
+        return error
 
 
 def _failure(code: str, error: Exception) -> CheckFinding:

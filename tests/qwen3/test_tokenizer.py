@@ -324,6 +324,7 @@ def test_both_render_and_tokenise_alike(text, with_thoughts):
     for tools in (None, [tool]):
         rendering = target.render(messages, tools)
         assert rendering == other.render(messages, tools)
+        assert rendering == target.render_again(messages, tools or [])
         if not any("\ud800" <= char <= "\udfff" for char in rendering):
             assert target.encode(rendering).ids == other.encode(rendering).ids
             assert target.offsets(rendering) == other.offsets(rendering)

@@ -95,9 +95,6 @@ def test_a_template_that_uses_the_weight_is_detected(verifier):
             text = verifier.target.render(messages, tools, **options)
             return text + ("!" if any("weight" in message for message in messages) else "")
 
-        def render_all(self, conversations, tools):
-            return [self.render(messages, tools) for messages in conversations]
-
     sample = Sample((("user", "a"), ("assistant", "b")), (), (None, 1))
     assert verifier.check(sample).findings == ()
     assert {item.code for item in Verifier(Telling()).check(sample).findings} == {"weight"}

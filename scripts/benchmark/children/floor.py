@@ -13,12 +13,12 @@ from builder.qwen3.tokenizer import load
 
 def main() -> None:
     collect_seldom()
-    target = load()
+    tokenizer = load().tokenizer
     for path in sorted(Path(sys.argv[1], "data").glob("*.jsonl")):
         with path.open("rb") as lines:
             for line in lines:
                 row = json.loads(line)
-                target.render(row["messages"], row["tools"])
+                tokenizer.apply_chat_template(row["messages"], row["tools"], tokenize=False)
 
 
 if __name__ == "__main__":

@@ -95,11 +95,6 @@ def one(_: tuple[Any, ...], made: Any) -> Any:
     return [made]
 
 
-def many(_: tuple[Any, ...], made: Any) -> Any:
-    """Returns the result: texts."""
-    return made
-
-
 STAGES: tuple[tuple[str, str, str, Texts], ...] = (
     ("open tokenizers", "builder.qwen3.tokenizer", "pretrained", None),
     ("open tokenizers", "builder.qwen3.tokenizer", "fast_from_file", None),
@@ -114,7 +109,7 @@ STAGES: tuple[tuple[str, str, str, Texts], ...] = (
     ("redact: search", "builder.scrub.redact", "secrets_in", first),
     ("redact: scanner", "builder.scrub.redact", "scanned_secrets", first),
     ("template", "builder.qwen3.tokenizer", "Target.render", one),
-    ("template", "builder.qwen3.tokenizer", "Target.render_all", many),
+    ("template", "builder.qwen3.tokenizer", "Target.render_again", one),
     ("tokens", "builder.qwen3.tokenizer", "Target.encode", second),
     ("verify, the rest", "builder.build.convert", "prove", None),
     ("results", "builder.build.results", "ResultWriter.sample", None),
