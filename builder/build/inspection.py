@@ -15,7 +15,7 @@ from builder.brief import brief
 from builder.build.plan import normalize_options
 from builder.build.prove import prepare, prove
 from builder.build.shared import ToolSharing
-from builder.capture.commands import definitions_command
+from builder.capture.commands import agent_command, definitions_command, logs_command
 from builder.config.load import load_mapping
 from builder.config.sections import Config
 from builder.conversation import Conversation, Ignored, Json, Used
@@ -338,7 +338,7 @@ def inspect_log(
         key = derive_key([source]) if config.audit.scrub.needs_key else b""
         sharing = ToolSharing(options, reader, source, choice.sharing(reader.name))
         shares = choice.shares(reader.name)
-        converter = _Converter(config, Verifier(target), key, sharing, shares=shares)
+        converter = _Converter(path, config, Verifier(target), key, sharing, shares=shares)
         _read(source, reader, choice.index, inspected, converter, named=format is not None)
         inspected.records = source.records_read - before
     if inspected.conversation is None and inspected.conversations:
@@ -435,9 +435,11 @@ def _read(
 class _Converter:
     """Converts conversations as a build does.
 
-    `key` is that of the build's replacements for personal data. `shares`: see
-    `InspectedConversation`.
+    `path` is that of the logs. `key` is that of the build's replacements for personal data.
+    `shares`: see `InspectedConversation`.
     """
+
+    path: str
 
     config: Config
     verifier: Verifier
@@ -467,9 +469,15 @@ class _Converter:
             samples=sum(proof.problem is None for proof in proofs),
             problem=problem,
             remedy=None if problem is None else remedy(conversation, problem.code, options),
-            definitions_command=definitions_command(self.sharing.reader.name, conversation.model)
+            definitions_command=self._command(conversation)
             if normalised.tools_source in _INFERRED
             else None,
             verdict=proofs[-1].verdict if proofs else None,
             shares=self.shares,
         )
+
+    def _command(self, conversation: Conversation) -> str | None:
+        agent = self.sharing.reader.name
+        if conversation.version and agent_command(agent):
+            return logs_command([self.path])
+        return definitions_command(agent, conversation.model)

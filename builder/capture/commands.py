@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _COMMANDS: Mapping[str, tuple[str, str, str, str]] = {
     "claude-code": ("claude", "--model", "-p hi", "@anthropic-ai/claude-code"),
@@ -38,6 +38,12 @@ def definitions_command(agent: str, model: str | None = None) -> str | None:
     """
     words = agent_command(agent, model)
     return words and f"builder capture --definitions -o {definitions_file(agent)} -- {words}"
+
+
+def logs_command(logs: Iterable[str]) -> str:
+    """Returns the command that captures what the versions send that wrote the logs."""
+    paths = " ".join(f"--logs {shlex.quote(path)}" for path in logs)
+    return f"builder capture --definitions {paths} -o definitions"
 
 
 def agent_command(

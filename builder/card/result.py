@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from builder.audit.counts import Counts
 from builder.audit.result import Audit
@@ -19,6 +20,7 @@ from builder.dataset.review import Review
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.advice import Advice, Judgement, unshowable
 from builder.text import counted
 from builder.verify.summary import LineReport
@@ -31,6 +33,24 @@ class Origin:
     format: str
     model: str
     license: str
+
+
+@dataclass(frozen=True)
+class _Rows(Sequence[dict[str, Json]]):
+    """A part of each row of a dataset, read from its folder whenever it is asked for."""
+
+    folder: str
+    size: int
+    part: Callable[[DatasetRow], dict[str, Json]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[dict[str, Json]]:
+        return map(self.part, dataset_rows(self.folder))
+
+    def __getitem__(self, at: Any) -> Any:
+        return [*self][at]
 
 
 @dataclass(slots=True, repr=False)
@@ -91,17 +111,14 @@ class BuildResult:
     without_secrets: dict[str, bytearray] = field(default_factory=dict)
 
     @property
-    def samples(self) -> Iterator[dict[str, Json]]:
-        """Yields the rows of data/, as they are written; none if no dataset was put in place."""
-        for row in self._rows():
-            if isinstance(row.value, dict):
-                yield row.value
+    def samples(self) -> Sequence[dict[str, Json]]:
+        """Returns the rows of data/, as they are written; none if no dataset was put in place."""
+        return self._rows(lambda row: as_dict(row.value))
 
     @property
-    def meta(self) -> Iterator[dict[str, Json]]:
-        """Yields the lines of meta/, one for each of `samples` (docs/output.md has the keys)."""
-        for row in self._rows():
-            yield row.meta_values
+    def meta(self) -> Sequence[dict[str, Json]]:
+        """Returns the lines of meta/, one for each of `samples` (docs/output.md has the keys)."""
+        return self._rows(lambda row: row.meta_values)
 
     @property
     def unshowable(self) -> Sequence[tuple[str, int]]:
@@ -142,8 +159,9 @@ class BuildResult:
             "advice": advice,
         }
 
-    def _rows(self) -> Iterator[DatasetRow]:
-        return dataset_rows(self.folder) if self.data_files and self.is_in_place else iter(())
+    def _rows(self, part: Callable[[DatasetRow], dict[str, Json]]) -> Sequence[dict[str, Json]]:
+        is_there = bool(self.data_files) and self.is_in_place
+        return _Rows(self.folder, self.ledger.samples, part) if is_there else ()
 
     def __fspath__(self) -> str:
         """Returns the folder, so that functions that take a path take the result."""

@@ -7,15 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from builder.api import build_dataset, find_sources
+from builder.api import build_dataset, find_sources, recognise
 from builder.audit.counts import Counts
 from builder.cli.command import Output
 from builder.cli.terminal import aligned, print_json
 from builder.config import Config, InputSection
 from builder.config.sections import Keys
 from builder.paths import UserPath
-from builder.problem import UsageError
-from builder.sources.source import Source
+from builder.problem import Problem, UsageError
 from builder.text import counted
 
 FILES = 20
@@ -70,13 +69,15 @@ def print_plan(config: Config, workers: int, output: Output) -> int:
 
 
 def _files(config: Config) -> Iterator[InputSection]:
-    """Yields an input for each file; one that is not on this machine is an input as a whole."""
+    """Yields an input for each file that can be read; one elsewhere is an input as a whole."""
     for item in config.inputs:
         is_path = "://" not in item.path.written
+        is_named = item.mapping is not None or item.format != "auto"
         for source in find_sources(item.path.located if is_path else item.path.written):
-            if isinstance(source, Source):
-                is_here = source.path is not None
-                yield replace(item, path=UserPath(str(source.path))) if is_here else item
+            if isinstance(source, Problem) or not (is_named or recognise(source)):
+                continue
+            is_here = source.path is not None
+            yield replace(item, path=UserPath(str(source.path))) if is_here else item
 
 
 def _rows(config: Config, workers: int) -> Iterator[_Row]:

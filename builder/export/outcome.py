@@ -164,11 +164,9 @@ class Exported:
         """Counts a sample that is exported."""
         sample = item.sample
         self.written += 1
-        self.shapes.update(
-            bare=is_bare(sample),
-            following=is_following(sample, style),
-            thinking=any(turn.reasoning for turn in item.dialogue.turns),
-        )
+        self.shapes["bare"] += is_bare(sample)
+        self.shapes["following"] += is_following(sample, style)
+        self.shapes["thinking"] += any(turn.reasoning for turn in item.dialogue.turns)
         self.longest = max(self.longest, tokens)
         self.longest_written = max(self.longest_written, wider(tokens, len(item.targets)))
         self.over += over_limits([tokens])

@@ -55,6 +55,7 @@ from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.table import (
+    TRAINERS,
     Targets,
     Trainer,
     configurations,
@@ -249,13 +250,12 @@ def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:
 def _misfit(
     trainers: Sequence[Trainer], variant: Variant, exported: Exported, target: Target
 ) -> str:
-    """Explains why samples are left out that other variants can express."""
+    """Explains why samples are left out that other trainers or variants can train."""
     titles = " and ".join(item.title for item in trainers)
     which = " and ".join(sorted(exported.policies))
-    return (
-        f"{titles} cannot train only the right turns ({which});"
-        f" {_elsewhere(variant, exported, target)} can express them"
-    )
+    able = [item.name for item in TRAINERS.values() if item.variant_for(exported.targets, target)]
+    others = f"--to {' or '.join(able)}" if able else _elsewhere(variant, exported, target)
+    return f"{titles} cannot train only the right turns ({which}); {others} can"
 
 
 def _refusal(variant: Variant, exported: Exported, target: Target) -> str:

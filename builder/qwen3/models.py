@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,12 @@ def model_named(name: str) -> Model:
             " (docs/choose.md)"
         )
     parts = [part for one in known for part in (one, one.rpartition("/")[2])]
+    words = lowered.split("-")
+    begins = {part: len(commonprefix([part.lower().split("-"), words])) for part in parts}
+    most = max(begins.values())  # of a longer name, the beginning is the model that was meant
+    like = nearest(name, [part for part in parts if begins[part] == most])
     raise UsageError(
-        f"--for {name!r}: no model with a known chat template{nearest(name, parts)}; for any other"
+        f"--for {name!r}: no model with a known chat template{like}; for any other"
         " one, --tokenizer takes the folder or the Hub id of its tokenizer (docs/choose.md)"
     )
 

@@ -6,7 +6,6 @@ no option remedies is no advice.
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from itertools import groupby
 from builder.audit.counts import SUPPLIABLE, Counts
 from builder.audit.notes import EVALUATION_RUN, UNMAPPED
 from builder.audit.result import Audit
-from builder.capture.commands import agent_command, definitions_command, definitions_file
+from builder.capture.commands import agent_command, definitions_command, definitions_file, logs_command
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
 from builder.finding import AuditFinding, GateAction
 from builder.ledger import Ledger, ranked
@@ -487,18 +486,17 @@ def _supplies(counts: Counts, names: list[str], manifest: Manifest) -> Iterator[
         agents = []  # a file that was captured has both
     versions = sum(len(counts.versions.get(name, ())) for name, _ in agents if agent_command(name))
     if versions:
-        logs = " ".join(f"--logs {shlex.quote(path)}" for path in manifest.input_paths)
-        command = f"builder capture --definitions {logs} -o definitions"
+        command = logs_command(manifest.input_paths)
         if manifest.has_given_tools:
             command += f" --versions {versions}"
-        yield Remedy("Capture them, build with `--definitions definitions`", "", (command,))
+        yield Remedy("Capture them, then build with `--definitions definitions`", "", (command,))
         is_known = True
     for agent, models in agents:
         model = next((model for model, _ in ranked(models) if model), None)
         command_of_one = definitions_command(agent, model)
         if command_of_one is not None and not counts.versions.get(agent):
             options = " ".join(f"{_OPTIONS[name]} {definitions_file(agent)}" for name in names)
-            yield Remedy(f"Capture them, build with `{options}`", "", (command_of_one,))
+            yield Remedy(f"Capture them, then build with `{options}`", "", (command_of_one,))
             is_known = True
     if not is_known:
         options = " ".join(f"{_OPTIONS[name]} FILE" for name in names)

@@ -383,7 +383,8 @@ def _llama_factory(variant: str, facts: Facts) -> Iterator[str]:
     if facts.hybrid and facts.targets == "every":
         yield _BLOCKS
     if facts.bare:
-        yield f"{facts.bare} of {facts.samples} samples get newlines before the definitions"
+        samples = counted(facts.samples, "sample")
+        yield f"newlines stand before the definitions in {facts.bare:,} of {samples}"
     if facts.thinking:
         yield f"thoughts are removed ({facts.thinking} of {facts.samples} samples)"
 

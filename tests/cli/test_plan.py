@@ -11,7 +11,9 @@ from builder import cli
 def test_a_plan_compares_three_settings_and_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("builder.cli.plan.FILES", 2)
-    command = ["build", str(DATA / "claude-code"), str(DATA / "codex"), "--plan", "--workers", "1"]
+    (tmp_path / "notes.txt").write_text("no log")
+    logs = [str(DATA / "claude-code"), str(DATA / "codex"), str(tmp_path / "notes.txt")]
+    command = ["build", *logs, "--plan", "--workers", "1"]
     assert cli.main([*command, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["files"], plan["of"]) == (2, 4)
@@ -24,7 +26,7 @@ def test_a_plan_compares_three_settings_and_writes_nothing(tmp_path, monkeypatch
     shown = capsys.readouterr().out
     assert "from 2 of 4 files" in shown
     assert "one sample a question: add --set normalize.unit=query" in shown
-    assert not [*tmp_path.iterdir()]
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 @pytest.fixture

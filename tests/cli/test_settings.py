@@ -109,7 +109,7 @@ def test_a_merge_says_where_its_advice_applies(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["merge", str(tmp_path / "a"), "-o", str(tmp_path / "b")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "In the builds that were merged: Capture them, build" in shown
+    assert "In the builds that were merged: Capture them, then" in shown
     assert Manifest.of(Path(tmp_path / "b")).merged
 
 

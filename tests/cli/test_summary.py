@@ -50,7 +50,7 @@ def test_calls_that_the_user_refused_are_named_with_what_leaves_them_out(refused
     assert masked["untrained_turns"] == {"denied": 1}
     assert '1 turn in data/ has "weight": 0, which must not be trained (denied 1)' in without
     assert "trains only the turns after" not in without
-    by_query = summary(refused, tmp_path / "query", capsys, "--set", "normalize.unit=query")
+    by_query = summary(refused, tmp_path / "query", capsys, "-v", "--set", "normalize.unit=query")
     assert "normalize.unit: query trains only the turns after the last question" in by_query
 
 
@@ -95,7 +95,7 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
     asked = summary(log, tmp_path / "out", capsys)
     assert "context 0 of 4 complete; 4 lack the prompt and tools" in asked
     capture = (
-        "Capture them, build with --definitions definitions: builder capture --definitions --logs"
+        "Capture them, then build with --definitions definitions: builder capture --definitions --logs"
     )
     assert capture in asked
     given = summary(log, tmp_path / "given", capsys, "--tools", str(tools), "--system", str(system))
@@ -200,6 +200,15 @@ def test_the_reason_for_which_the_end_of_a_conversation_is_left_out_is_counted(t
     assert ledger["conversations"]["cut"] == {"bad_call": 1}
     assert "1 conversation shortened" in (tmp_path / "out" / "report.html").read_text()
     assert "`bad_call` 1." in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_summary_names_duplicates_and_the_few_thoughts_that_are_left_out(tmp_path, capsys):
+    answers = [{"role": "assistant", "content": f"Number {at}."} for at in range(12)]
+    answers[0]["reasoning_content"] = "The first."
+    turns = [turn for answer in answers for turn in ({"role": "user", "content": "?"}, answer)]
+    log = tmp_path / "log.jsonl"
+    log.write_text(2 * (json.dumps({"messages": turns}) + "\n"))
+    assert "Left out: 1 duplicate, 1 thought" in summary(log, tmp_path / "out", capsys)
 
 
 def test_the_summary_in_the_docs_is_what_a_build_of_data_prints(tmp_path, capsys, monkeypatch):
