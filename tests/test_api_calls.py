@@ -47,7 +47,8 @@ def test_a_build_takes_the_options_of_the_command(tmp_path):
         workers=None,
     )
     (row,), (meta,) = built.samples, built.meta
-    assert len(built.samples) == len(built.meta) == 1 and built.samples[-1] == row
+    assert len(built.samples) == len(built.meta) == 1
+    assert built.samples[-1] == row
     assert row["messages"][0] == {"role": "system", "content": "Be brief."}
     assert meta["format"] == "openai-chat"
     with pytest.raises(builder.UsageError, match=r"tools .no\.json."):
