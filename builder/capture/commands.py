@@ -42,7 +42,7 @@ def definitions_command(agent: str, model: str | None = None) -> str | None:
 
 def logs_command(logs: Iterable[str]) -> str:
     """Returns the command that captures what the versions send that wrote the logs."""
-    paths = " ".join(f"--logs {shlex.quote(path)}" for path in logs)
+    paths = " ".join(f"--logs {shlex.quote(path)}" for path in logs) or "--logs LOGS"
     return f"builder capture --definitions {paths} -o definitions"
 
 

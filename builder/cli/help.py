@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -30,6 +31,13 @@ def declared_options(command: str) -> Mapping[str, Mapping[str, str]]:
     """Returns {parameter: its row of options.tsv} of a command."""
     rows = _rows("options.tsv")
     return {row["option"]: row for row in rows if {command, "*"} & {*row["commands"].split()}}
+
+
+def flags_of(command: str) -> set[str]:
+    """Returns the names of the options of a command."""
+    rows = declared_options(command).values()
+    words = (row["flags"] or f"--{row['option'].replace('_', '-')}" for row in rows)
+    return {flag for names in words for flag in re.findall("-[-a-z]+", names)}
 
 
 def examples_of(command: str) -> Iterator[tuple[str, str]]:

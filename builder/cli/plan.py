@@ -51,6 +51,8 @@ def print_plan(config: Config, workers: int, output: Output) -> int:
     Raises UsageError if no sample can be built from them.
     """
     files = [*_files(config)]
+    if not files:
+        raise UsageError("--plan: the inputs contain no file that a reader recognises")
     count = min(FILES, len(files))
     inputs = tuple(files[at * len(files) // count] for at in range(count))
     rows = [*_rows(replace(config, inputs=inputs), workers)]

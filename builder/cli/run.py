@@ -13,6 +13,7 @@ import typer
 from typer.main import get_command
 
 from builder.cli.app import COMMANDS, app
+from builder.cli.help import flags_of
 from builder.cli.terminal import INTERRUPTED, print_json, warn
 from builder.credentials import hide
 from builder.problem import BuilderError, OptionError, UsageError, nearest
@@ -164,6 +165,9 @@ def _usage_message(error: Any) -> str:
         options = [option for item in context.command.params for option in item.opts]
         if context.info_name == "build" and (instead := _setting(name)):
             return f"no such option {name!r}, did you mean `{instead}`?"
+        others = [other for other in COMMANDS if name in flags_of(other)]
+        if others and context.info_name in COMMANDS:
+            return f"{context.info_name} has no option {name!r}: it is one of {', '.join(others)}"
         return f"no such option {name!r}{nearest(name, [*options, '--help'])}"
     text = str(error.format_message()).rstrip(".")
     param = getattr(error, "param", None)

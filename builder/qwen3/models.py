@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from os.path import commonprefix
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -107,15 +107,25 @@ def model_named(name: str) -> Model:
             " 2.5 to 3.8, QwQ, Hermes 4 and Granite 4 are, and of fine-tunes with one of them"
             " (docs/choose.md)"
         )
-    parts = [part for one in known for part in (one, one.rpartition("/")[2])]
-    words = lowered.split("-")
-    begins = {part: len(commonprefix([part.lower().split("-"), words])) for part in parts}
-    most = max(begins.values())  # of a longer name, the beginning is the model that was meant
-    like = nearest(name, [part for part in parts if begins[part] == most])
     raise UsageError(
-        f"--for {name!r}: no model with a known chat template{like}; for any other"
+        f"--for {name!r}: no model with a known chat template{_nearest(name, known)}; for any other"
         " one, --tokenizer takes the folder or the Hub id of its tokenizer (docs/choose.md)"
     )
+
+
+def _nearest(name: str, known: Mapping[str, tuple[str, Template]]) -> str:
+    """Returns the model that was meant: of those with the same beginning, the nearest."""
+    words = name.lower().split("-")
+
+    def shared(other: str) -> int:
+        pairs = zip(words, other.lower().split("-"), strict=False)
+        return len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
+
+    parts = [part for one in known for part in (one, one.rpartition("/")[2])]
+    most = max(map(shared, parts))
+    if not most:
+        parts = [template.model.rpartition("/")[2] for _, template in known.values()]
+    return nearest(name, {part for part in parts if shared(part) == most})
 
 
 def positions_of(name: str) -> int | None:

@@ -14,7 +14,12 @@ from itertools import groupby
 from builder.audit.counts import SUPPLIABLE, Counts
 from builder.audit.notes import EVALUATION_RUN, UNMAPPED
 from builder.audit.result import Audit
-from builder.capture.commands import agent_command, definitions_command, definitions_file, logs_command
+from builder.capture.commands import (
+    agent_command,
+    definitions_command,
+    definitions_file,
+    logs_command,
+)
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, UNTRAINED, is_loss, is_on_request, meaning
 from builder.finding import AuditFinding, GateAction
 from builder.ledger import Ledger, ranked

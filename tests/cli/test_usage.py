@@ -29,6 +29,8 @@ MISTAKES = {
     "build x --max-tokens 9": "'--max-tokens', did you mean `--set limits.max_tokens=VALUE`",
     "build x.jsonl --for Llama-3.1-8B-Instruct": "of this family are not supported: .*Qwen",
     "build x.jsonl --for Qwen3-4B-Instruct": "did you mean 'Qwen3-4B-Instruct-2507'",
+    "view x.jsonl --for Qwen3-8B": "view has no option '--for': it is one of build, export",
+    "build x.jsonl --for nosuch": "there are: Hermes-4-14B, QwQ-32B",
     "build x.jsonl --outt y": "no such option '--outt', did you mean '--out'",
     "verify x.jsonl --require shema": "--require 'shema': no such value, did you mean 'schema'",
     "verify x.jsonl --mode thinkin": "--mode 'thinkin': no such value, did you mean 'thinking'",
