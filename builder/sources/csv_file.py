@@ -1,6 +1,7 @@
-"""Reads comma-separated tables: the header and first rows for recognition, the rows as objects.
+"""Reads separated tables: the header and first rows for recognition, the rows as objects.
 
-Source: RFC 4180, as Python's csv module reads it. Fields are texts; an empty field is None.
+Source: RFC 4180, as Python's csv module reads it, also with the semicolons and tabs of spreadsheet
+programs. Fields are texts; an empty field is None.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from builder.sources.stream import STREAM_ERRORS, stream_problem
 _MAX_FIELD = 1 << 30
 """Characters of a field; the module's default is too small for logged prompts."""
 _PEEKED = 50
+_SEPARATORS = (",", ";", "\t")
 _TEXTS = frozenset({
     "prompt", "completion", "text", "content", "answer", "instruction", "input", "output", "query",
     "chosen", "rejected", "question",
@@ -29,21 +31,31 @@ _TEXTS = frozenset({
 Row = dict[str, Json]
 
 
-def first_rows(head: bytes) -> tuple[tuple[str, ...], list[Row]]:
-    """Returns the names in the first line of a text and its first whole rows.
+def first_rows(head: bytes) -> tuple[str, tuple[str, ...], list[Row]]:
+    """Returns the separator of a text, the names in its first line and its first whole rows.
 
-    A text with one column, or whose second row has another number of fields, is no table: ((), []).
+    A text with one column, or whose second row has another number of fields, is no table: no names.
     """
-    if is_prefixed(head) or head.lstrip()[:1] in (b"{", b"["):
-        return (), []
-    text = io.StringIO(head.decode("utf-8-sig", "replace"), newline="")
+    if not is_prefixed(head) and head.lstrip()[:1] not in (b"{", b"["):
+        text = head.decode("utf-8-sig", "replace")
+        for separator in _SEPARATORS:
+            names, rows = _first_rows(text, separator)
+            if names:
+                return separator, names, rows
+    return _SEPARATORS[0], (), []
+
+
+def _first_rows(text: str, separator: str) -> tuple[tuple[str, ...], list[Row]]:
+    stream = io.StringIO(text, newline="")
     try:
-        names, *rows = list(islice(csv.reader(text), _PEEKED + 1)) or [[]]
+        names, *rows = list(islice(csv.reader(stream, delimiter=separator), _PEEKED + 1)) or [[]]
     except csv.Error:
         return (), []
-    if text.read(1) == "" and len(rows) > 1:
+    if stream.read(1) == "" and len(rows) > 1:
         rows.pop()  # may be cut off
-    if len(names) < 2 or any(row and len(row) != len(names) for row in rows[:1]):
+    # Prose has semicolons, and logs have tabs: with these, each row must fit.
+    checked = rows[:1] if separator == "," else rows
+    if len(names) < 2 or any(row and len(row) != len(names) for row in checked):
         return (), []
     return tuple(names), [_row(names, row) for row in rows if len(row) == len(names)]
 
@@ -58,7 +70,7 @@ def json_columns(rows: Sequence[Row]) -> frozenset[str]:
     return frozenset(found)
 
 
-def read_rows(stream: BinaryIO) -> Generator[tuple[str, Row] | Problem]:
+def read_rows(stream: BinaryIO, separator: str) -> Generator[tuple[str, Row] | Problem]:
     """Yields (place, row) of each row of a table, as objects with the names of the header.
 
     A row with another number of fields is a Problem (`bad_row`), and so is whatever ends the
@@ -67,7 +79,7 @@ def read_rows(stream: BinaryIO) -> Generator[tuple[str, Row] | Problem]:
     before = csv.field_size_limit(_MAX_FIELD)
     text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
     try:
-        rows = csv.reader(text, strict=True)
+        rows = csv.reader(text, delimiter=separator, strict=True)
         names = next(rows, [])
         for number, row in enumerate(rows, 1):
             where = f"row {number}"

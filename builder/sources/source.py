@@ -138,6 +138,7 @@ class Source:
         self._decoded: list[tuple[bytes, Json]] = []  # the first lines, for recognition
         self.wrapped: WrappedRecords | None = None
         self.csv_names: tuple[str, ...] = ()
+        self._separator = ","
         self._json_columns: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
@@ -254,7 +255,7 @@ class Source:
             return peek_rows(self.table)
         peek, self._decoded = peek_file(self.head, self._some_lines, self._begun_document)
         if peek.kind == "text":
-            self.csv_names, rows = first_rows(self.head)
+            self._separator, self.csv_names, rows = first_rows(self.head)
             self._json_columns = json_columns(rows)
             peek = replace(peek, records=tuple(map(self._decoded_row, rows)))
         return peek
@@ -398,12 +399,12 @@ class Source:
 
     @property
     def is_csv(self) -> bool:
-        """Whether it is a table of comma-separated values."""
+        """Whether it is a table of values separated by commas, semicolons or tabs."""
         return self.peek.kind == "text" and self.csv_names != ()
 
     def csv_rows(self) -> Iterator[Record | Problem]:
         """Yields the rows of a table of comma-separated values, whose fields are texts."""
-        with self.open() as stream, contextlib.closing(read_rows(stream)) as rows:
+        with self.open() as stream, contextlib.closing(read_rows(stream, self._separator)) as rows:
             for row in rows:
                 self._records_read += 1
                 yield row if isinstance(row, Problem) else Record(*row)

@@ -45,6 +45,7 @@ def test_finish_reasons():
     ("text", "expected"),
     [
         ("redacted-by-litellm", True), ("REDACTED_BY_LITELM", True), (" __REDACTED__", True),
+        ("[REDACTED]", True), ("<redacted>", True),
         ("[Scrubbed due to 'password']", True), ("It prints __REDACTED__ then.", False),
     ],
 )  # fmt: skip

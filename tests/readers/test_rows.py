@@ -67,6 +67,7 @@ def test_columns_do_not_hinder_and_unknown_ones_are_named(row):
     found = only({**row, "rubric": [{"text": "Be kind."}], "hint": "Look at it.", "split": "train"})
     columns = {code: n for code, n in found.changes.items() if "column" in code}
     assert columns == {"unknown_column:rubric": 1, "unknown_column:hint": 1}
+    assert not any(code.startswith("unknown_key") for code in found.changes)  # one name, once
 
 
 def test_unknown_keys_of_messages_with_text_are_named():
@@ -175,6 +176,9 @@ def test_definitions_that_are_names_alone_are_missing_from_the_context():
 
 def test_definitions_and_media_are_read_from_their_columns():
     assert only({"messages": CHAT, "tools": None, "tool_defs": [TOOL]}).tools == (TOOL,)
+    assert only({"messages": CHAT, "tools": {"f": {"parameters": {}}}}).tools == (
+        {"name": "f", "parameters": {}},
+    )
     for key, name in (("metadata", "tools"), ("chat_template_kwargs", "xml_tools")):
         assert only({"messages": CHAT, key: {name: [json.dumps(TOOL)]}}).tools == (TOOL,)
     asked = {"role": "user", "content": "What is <image>?"}

@@ -52,6 +52,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.rows import with_media
 from builder.readers.toolkit.thoughts import THOUGHT_TEXTS, read_thoughts
+from builder.readers.toolkit.tool_forms import by_name
 from builder.readers.toolkit.unknown_keys import UNKNOWN_COLUMN, noted, system_text, unknown_names
 
 
@@ -256,7 +257,7 @@ def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     Rows of verifiers and prime-rl have them in `tool_defs`, and may repeat them in `tools`; others
     have them inside another column (`_TOOL_PLACES`).
     """
-    lists = [json_in_text(body.get(key)) for key in ("tools", "functions")]
+    lists = [by_name(json_in_text(body.get(key))) for key in ("tools", "functions")]
     if not any(isinstance(value, list) for value in lists):
         places = [body.get("tool_defs")]
         for key, names in _TOOL_PLACES.items():

@@ -16,7 +16,7 @@ from builder.conversation import Json
 from builder.jsonio import dumps, loads_text
 from builder.readers.mapping.spec import value_at
 from builder.readers.toolkit.narrow import as_dict, as_list, one_or_many
-from builder.readers.toolkit.tool_forms import name_of
+from builder.readers.toolkit.tool_forms import SCHEMAS, by_name, name_of
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LAST = re.compile(r'"((?:[^"\\]|\\.)*)"[\])]*$|([\w-]+)[\])]*$')
@@ -119,8 +119,6 @@ _KEYS, _PATHS = 300, 1_000
 """Keys of an object, and of all objects, that are examined."""
 _TOOL = re.compile(r"[^\W\d][\w.:/-]{0,63}")
 """A name of a tool: an identifier, or several that are joined."""
-_SCHEMAS = ("parameters", "params", "input_schema", "inputSchema", "schema", "args_schema")
-"""Keys of the parameters of a definition."""
 
 Columns = dict[str, list[Any]]
 """The values at each path of some objects, without those that are null or empty."""
@@ -275,11 +273,7 @@ def is_call(value: Json) -> bool:
 
 def definitions(value: Json) -> list[Json]:
     """Returns the definitions of tools that a value is, in a list or by name; else []."""
-    value = loads_text(value)
-    if isinstance(value, dict):
-        if any(as_dict(item).keys().isdisjoint(_SCHEMAS) for item in value.values()):
-            return []
-        value = [{"name": name, **as_dict(item)} for name, item in value.items()]
+    value = by_name(loads_text(value))
     items = [as_dict(as_dict(one).get("function", one)) for one in as_list(value)]
     return as_list(value) if all(name_of(one) and _has_schema(one) for one in items) else []
 
@@ -287,7 +281,7 @@ def definitions(value: Json) -> list[Json]:
 def _has_schema(item: dict[str, Json]) -> bool:
     if not item.keys().isdisjoint(("description", "desc", "tool_description")):
         return item.keys().isdisjoint(("id", "call_id", "tool_call_id"))
-    schemas = [as_dict(loads_text(item[key])) for key in _SCHEMAS if key in item]
+    schemas = [as_dict(loads_text(item[key])) for key in SCHEMAS if key in item]
     return any("properties" in one or "type" in one for one in schemas)
 
 

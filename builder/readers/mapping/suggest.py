@@ -38,7 +38,7 @@ from builder.readers.mapping.names import (
     questions,
     rank,
 )
-from builder.readers.mapping.propose import propose_shape
+from builder.readers.mapping.propose import propose_shape, role_path
 from builder.readers.mapping.read import conversations, listed, mapped_records, reading_of, role_of
 from builder.readers.mapping.spec import (
     QUESTION,
@@ -403,6 +403,7 @@ def _nested(document: Json) -> Iterator[_Records]:
             for one, held in found.items():
                 is_said = any(is_usual(kind, one) for kind in ("system", "prompt", "answer"))
                 is_head = (is_said and any(map(has_words, held))) or any(map(definitions, held))
+                is_head = is_head or any(role_path(as_list(value)) for value in held)
                 lost += [one] if is_head and one != key else []
             if full.endswith("[]"):
                 what = "stand beside the records and are not read: did the model see them?"

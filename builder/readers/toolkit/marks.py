@@ -139,6 +139,7 @@ _PLACEHOLDERS = frozenset({
     "redacted-by-litellm", "REDACTED_BY_LITELM",  # LiteLLM, and its own misspelling
     "__REDACTED__",  # OpenInference
     "<truncated due to size exceeding limit>",  # Langfuse
+    "[REDACTED]", "<REDACTED>", "[redacted]", "<redacted>",  # masks of applications
 })  # fmt: skip
 _LONGEST = 500
 """Characters of a placeholder at most."""

@@ -42,6 +42,18 @@ def without_executions(tools: tuple[Json, ...] | None) -> tuple[Json, ...] | Non
     return tools if not tools else kept or None
 
 
+SCHEMAS = ("parameters", "params", "input_schema", "inputSchema", "schema", "args_schema")
+"""Keys of the parameters of a definition."""
+
+
+def by_name(value: Json) -> Json:
+    """Returns definitions that are an object by their names as a list; other values unchanged."""
+    if not isinstance(value, dict) or not value:
+        return value
+    are_tools = all(not as_dict(item).keys().isdisjoint(SCHEMAS) for item in value.values())
+    return [{"name": name, **as_dict(item)} for name, item in value.items()] if are_tools else value
+
+
 _HOLDERS = ("function", "toolSpec", "parameters", "input_schema", "inputSchema")
 """Keys of the objects of a definition."""
 

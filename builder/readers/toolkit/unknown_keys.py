@@ -540,8 +540,9 @@ def _range(place: str) -> tuple[int, int] | None:
 
 
 def _with_names(conversation: Conversation, names: list[str]) -> Conversation:
-    """Returns the conversation with counts of the keys that its messages do not name already."""
+    """Returns the conversation with counts of the keys that it does not name already."""
     named = {key.rpartition(".")[2] for one in conversation.messages for key in one.unknown}
+    named |= {code.removeprefix(UNKNOWN_COLUMN) for code in conversation.changes}
     counts = counted_names(name for name in names if name not in named)
     if not counts:
         return conversation

@@ -50,7 +50,7 @@ def _recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of the source's traces and the outcome of its other records."""
-    return collected(source.records(), _Collector(source))
+    return collected(source.records(), Runs(source))
 
 
 def _is_run(value: Json) -> bool:
@@ -69,15 +69,17 @@ def _page(value: dict[str, Json]) -> list[Json] | None:
     return [] if ended else None
 
 
-class _Collector(TraceBuffer):
-    """Collects runs into their traces."""
+class Runs(TraceBuffer):
+    """Collects runs into their traces; `types` are those that are known."""
+
+    types = _TYPES
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record, and counts the records inside it."""
         value = as_dict(record.value)
         where = "" if record.where == "file" else record.where
         if isinstance(value.get("run_type"), str):
-            yield from self._run(record.where, value, "", "")
+            yield from self.run(record.where, value, "", "")
         elif (listed := _page(value)) is not None:
             yield Ignored("page")
             ended = as_list(value.get(_ENDED)) if listed == value.get(_NEW) else []
@@ -89,7 +91,7 @@ class _Collector(TraceBuffer):
         else:
             yield Ignored(unknown_code(value.get("type", "record")))
 
-    def _run(self, where: str, run: dict[str, Json], trace_id: str, parent: str) -> Iterator[Event]:
+    def run(self, where: str, run: dict[str, Json], trace_id: str, parent: str) -> Iterator[Event]:
         """Yields a run and the runs inside it.
 
         `trace_id` and `parent` come from the enclosing run.
@@ -116,7 +118,7 @@ class _Collector(TraceBuffer):
                 id=None if number else name,
                 parent=parent or None,
                 order=dotted or as_str(run.get("start_time")),
-                code=kind if kind in _TYPES else unknown_code(kind),
+                code=kind if kind in self.types else unknown_code(kind),
                 nests=kind == "tool",
                 call=None if pair is None else _call(pair, run, extra, metadata),
                 output=run.get("outputs") if kind == "chain" else None,
@@ -129,7 +131,7 @@ class _Collector(TraceBuffer):
             if isinstance(item, Problem):
                 yield item
             else:
-                yield from self._run(*item, trace_id, name)
+                yield from self.run(*item, trace_id, name)
 
 
 def _completed(runs: list[Json], ended: list[Json]) -> tuple[list[Json], list[Json]]:
