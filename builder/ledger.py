@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from builder.codes import DUPLICATE, is_loss, is_on_request
 from builder.conversation import Conversation, Json, ToolCall
@@ -119,17 +119,6 @@ class Ledger:
         self.samples_found += 1
         self.samples_left_out[code] += 1
 
-    @property
-    def conversations_lost(self) -> Counter[str]:
-        """The rejected conversations that could have been trained, by code."""
-        rejected = self.conversations_rejected.items()
-        return Counter({code: count for code, count in rejected if count and is_loss(code)})
-
-    @property
-    def conversations_ignored(self) -> Counter[str]:
-        """The rejected conversations with nothing to train, or left out on request, by code."""
-        return self.conversations_rejected - self.conversations_lost
-
     def check(self) -> None:
         """Raises LedgerFault unless every sum holds."""
         sums = (
@@ -149,65 +138,39 @@ class Ledger:
     @classmethod
     def from_json(cls, value: Mapping[str, Json]) -> Ledger:
         """Returns a ledger in the form of `to_json`; counts that cannot be read are 0."""
-        records, conversations, calls = (
-            OBJECT.read(value.get(name)) for name in ("records", "conversations", "calls")
-        )
-
-        def number(counts: Mapping[str, Json], name: str) -> int:
-            return COUNT.read(counts.get(name))
-
-        def codes(counts: Mapping[str, Json], name: str) -> Counter[str]:
-            return Counter(COUNTS.read(counts.get(name)))
-
-        return cls(
-            read=number(records, "read"),
-            used=number(records, "used"),
-            ignored=codes(records, "ignored"),
-            rejected=codes(records, "rejected"),
-            found=number(conversations, "found"),
-            built=number(conversations, "built"),
-            duplicates=number(conversations, "duplicates"),
-            conversations_rejected=codes(conversations, "rejected"),
-            recoverable=codes(conversations, "recoverable"),
-            cut=codes(conversations, "cut"),
-            calls_logged=number(calls, "logged"),
-            calls_kept=number(calls, "kept"),
-            calls_dropped=codes(calls, "dropped"),
-            samples=number(value, "samples"),
-            samples_found=number(value, "samples_found") or number(value, "samples"),
-            samples_left_out=codes(value, "samples_left_out"),
-        )
+        read: dict[str, Any] = {}
+        for name, section, key in _keys(cls):
+            counts = OBJECT.read(value.get(section)) if section else value
+            is_of_codes = isinstance(getattr(cls(), name), Counter)
+            read[name] = (COUNTS if is_of_codes else COUNT).read(counts.get(key))
+            read[name] = Counter(read[name]) if is_of_codes else read[name]
+        return cls(**read)
 
     def to_json(self) -> dict[str, Json]:
         """Returns the `ledger` of the manifest (docs/output.md), codes in alphabetical order."""
-        return {
-            "records": {
-                "read": self.read,
-                "used": self.used,
-                "ignored": _sorted(self.ignored),
-                "rejected": _sorted(self.rejected),
-            },
-            "conversations": {
-                "found": self.found,
-                "built": self.built,
-                "duplicates": self.duplicates,
-                "rejected": _sorted(self.conversations_rejected),
-                "recoverable": _sorted(self.recoverable),
-                "cut": _sorted(self.cut),
-            },
-            "calls": {
-                "logged": self.calls_logged,
-                "kept": self.calls_kept,
-                "dropped": _sorted(self.calls_dropped),
-            },
-            "samples": self.samples,
-            "samples_found": self.samples_found,
-            "samples_left_out": _sorted(self.samples_left_out),
-        }
+        written: dict[str, Any] = {}
+        for name, section, key in _keys(Ledger):
+            value = getattr(self, name)
+            if isinstance(value, Counter):
+                value = {code: value[code] for code in sorted(value) if value[code]}
+            (written.setdefault(section, {}) if section else written)[key] = value
+        return written
 
 
-def _sorted(counts: Counter[str]) -> dict[str, Json]:
-    return {code: counts[code] for code in sorted(counts) if counts[code]}
+_SECTIONS = {
+    **dict.fromkeys(("read", "used", "ignored", "rejected"), "records"),
+    **dict.fromkeys(("found", "built", "duplicates"), "conversations"),
+    **dict.fromkeys(("conversations_rejected", "recoverable", "cut"), "conversations"),
+    **dict.fromkeys(("calls_logged", "calls_kept", "calls_dropped"), "calls"),
+}
+"""{field of a ledger: the object of the manifest that has it}; the others stand above these."""
+
+
+def _keys(kind: type[Ledger]) -> Iterator[tuple[str, str, str]]:
+    """Yields (field, section, key) of each count, in the order of the manifest."""
+    for item in fields(kind):
+        section = _SECTIONS.get(item.name, "")
+        yield item.name, section, item.name.removeprefix(f"{section}_")
 
 
 PLACED = 0

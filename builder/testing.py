@@ -84,7 +84,7 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     assert reader.name in recognise(renamed), f"{name}: recognised by its name only"
     if reader.item_sizes is not None and (count := len(reader.item_sizes(renamed))):
         pieces = [ItemChunk(at, at + 1, 1, 0, WholeFile(0, "", 0)) for at in range(count)]
-        apart = (read_counted(reader, Source(name, source.path, window=one)) for one in pieces)
+        apart = (read_counted(reader, Source(name, source.path, chunk=one)) for one in pieces)
         joined = [event for found in apart for event in found]
         assert _summary(joined) == _summary(events), f"{name}: items differ if read alone"
     for change, copy in _changed_copies(source):

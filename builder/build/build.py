@@ -234,7 +234,7 @@ def _target(config: Config) -> Target:
 
 
 def _is_first_chunk(task: Task) -> bool:
-    return task.source.window is None or not task.source.window.start
+    return task.source.chunk is None or not task.source.chunk.start
 
 
 def _sources(tasks: Sequence[Task]) -> Iterator[Source]:
@@ -248,8 +248,8 @@ def _inputs(
     for task, result in zip(tasks, results, strict=True):
         if not _is_first_chunk(task):
             continue
-        window = task.source.window
-        file = window.whole if window is not None else result.summary
+        chunk = task.source.chunk
+        file = chunk.whole if chunk is not None else result.summary
         log = LogEntry(bytes=result.summary.log_bytes, sha256=result.summary.log_sha256)
         yield InputEntry(
             path=scrubber.file_name(result.summary.name),

@@ -23,7 +23,7 @@ from builder.sources.stream import (
 )
 from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
 
-WINDOW_BYTES = 64 << 20
+CHUNK_BYTES = 64 << 20
 """Approximate size of a chunk; a file that would yield fewer than two is not cut."""
 UNPACKED = 16
 """A table or an archive is assumed to expand to at most this multiple of its size on disk."""
@@ -32,17 +32,17 @@ UNPACKED = 16
 def cut(task: Task) -> Iterator[Task]:
     """Yields the task itself, or a task per chunk of a large file whose format allows it."""
     source = task.source
-    windows = _windows(task)
-    if len(windows) < 2:
+    chunks = _chunks(task)
+    if len(chunks) < 2:
         yield task
         return
     limit = source.max_record_bytes
-    for window in windows:
-        chunk = Source(source.name, source.path, max_record_bytes=limit, window=window)
-        yield replace(task, source=chunk)
+    for chunk in chunks:
+        part = Source(source.name, source.path, max_record_bytes=limit, chunk=chunk)
+        yield replace(task, source=part)
 
 
-def _windows(task: Task) -> Sequence[Chunk]:
+def _chunks(task: Task) -> Sequence[Chunk]:
     """Returns the chunks of a task's source; fewer than two mean that it is not cut."""
     source, path = task.source, task.source.path
     if path is None or source.members:
@@ -54,7 +54,7 @@ def _windows(task: Task) -> Sequence[Chunk]:
         if magic.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
             return ()  # reading can only start at the beginning
         is_packed = magic in (PARQUET_MAGIC, ARROW_MAGIC[:4], ZIP_MAGIC)
-        if status.st_size * (UNPACKED if is_packed else 1) < 2 * WINDOW_BYTES:
+        if status.st_size * (UNPACKED if is_packed else 1) < 2 * CHUNK_BYTES:
             return ()
         reader = sole_reader(task)
         if source.peek.kind != "jsonl":
@@ -73,7 +73,7 @@ def _windows(task: Task) -> Sequence[Chunk]:
 
 
 def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
-    """Returns chunks that end at the first line end after each WINDOW_BYTES.
+    """Returns chunks that end at the first line end after each CHUNK_BYTES.
 
     Raises OSError if the file cannot be read.
     """
@@ -83,7 +83,7 @@ def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):
             digest.update(piece)
-            while (due := starts[-1][0] + WINDOW_BYTES - offset) < len(piece):
+            while (due := starts[-1][0] + CHUNK_BYTES - offset) < len(piece):
                 end = piece.find(b"\n", max(due, 0))
                 if end < 0:
                     break
@@ -103,14 +103,14 @@ def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
 def _runs(
     path: Path, status: os.stat_result, sizes: Sequence[int], rows: Sequence[int]
 ) -> list[ItemChunk]:
-    """Returns chunks of consecutive items, of about WINDOW_BYTES each. Raises OSError.
+    """Returns chunks of consecutive items, of about CHUNK_BYTES each. Raises OSError.
 
     `sizes` are the unpacked sizes of the items in bytes, `rows` their numbers of rows. Both come
     from the file and may be false, so its size on disk limits the number of chunks.
     """
     before = [0, *accumulate(max(item, 0) for item in sizes)]
     total = before[-1]
-    number = min(total, UNPACKED * status.st_size) // WINDOW_BYTES
+    number = min(total, UNPACKED * status.st_size) // CHUNK_BYTES
     if number < 2:
         return []
 

@@ -88,7 +88,7 @@ def process_source(
     if spool is not None and not summary.is_scan:
         spool.discard()
     ledger = summary.ledger
-    is_later_chunk = source.window is not None and source.window.start > 0
+    is_later_chunk = source.chunk is not None and source.chunk.start > 0
     if not source.records_read and (summary.rejects or not is_later_chunk):
         # A file without records counts as one, so that it cannot vanish from the ledger.
         source.count_records()

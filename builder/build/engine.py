@@ -126,8 +126,8 @@ def _size(task: Task, *, unknown: int) -> int:
     The size of a store or of a remote object is `unknown`; that of a chunk is at least `unknown`.
     """
     source = task.source
-    if source.window is not None:
-        return max(source.window.bytes, unknown)
+    if source.chunk is not None:
+        return max(source.chunk.bytes, unknown)
     if source.path is None or source.members:
         return unknown
     try:

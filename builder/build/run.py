@@ -67,8 +67,8 @@ def _run_local(task: Task, index: int, job: Job, final: Path | None = None) -> C
     """Runs a task whose files are on this machine; `final` is the path of the result if known."""
     source = task.source
     before = _status(source)
-    window = source.window
-    if window is not None and before[:1] != [(window.whole.bytes, window.whole.modified)]:
+    chunk = source.chunk
+    if chunk is not None and before[:1] != [(chunk.whole.bytes, chunk.whole.modified)]:
         return failed_result(task, index, job, _changed(records=1))
     size, sha256 = _digest(source)
     log_bytes, log_sha256 = _log(source)
@@ -161,7 +161,7 @@ def _stored_version(source: Source) -> str | None:
 
 def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
     """Returns the path of a result below the folder of results: a digest of what it depends on."""
-    window = task.source.window
+    chunk = task.source.chunk
     identity: Json = [
         job.identity,
         list(_values(job.verify).values()),
@@ -175,8 +175,8 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
         task.source.max_record_bytes,
         _values(task.options),
         sha256,
-        [window.start, window.end, window.first] if window else None,
-        hashlib.sha256(task.source.head).hexdigest() if window else None,
+        [chunk.start, chunk.end, chunk.first] if chunk else None,
+        hashlib.sha256(task.source.head).hexdigest() if chunk else None,
         log,
         *([_values(task.joined)] if task.joined is not None else []),
     ]
@@ -202,7 +202,7 @@ def _spool(task: Task, job: Job, *digests: str) -> Spool | None:
     """Returns the spool for a second pass, if there can be one; `digests` are of the input."""
     if job.spools is None:
         return None
-    start = task.source.window.start if task.source.window else 0
+    start = task.source.chunk.start if task.source.chunk else 0
     return Spool(job.spools / _sha256("\0".join((task.origin, str(start), *digests))))
 
 
@@ -213,7 +213,7 @@ def _sha256(text: str) -> str:
 def _log(source: Source) -> tuple[int, str]:
     """Returns (bytes, sha256) of the write-ahead log that is read with a database, or (0, "")."""
     try:
-        log = write_ahead_log(source) if source.window is None else None
+        log = write_ahead_log(source) if source.chunk is None else None
         if log is None:
             return 0, ""
         with log.open("rb") as stream:
@@ -235,8 +235,8 @@ def _digest(source: Source) -> tuple[int, str]:
 
     A chunk of lines is digested alone, so that its result stays valid if other chunks change.
     """
-    if isinstance(source.window, ItemChunk):
-        return source.window.bytes, source.window.whole.sha256
+    if isinstance(source.chunk, ItemChunk):
+        return source.chunk.bytes, source.chunk.whole.sha256
     size = 0
     digest = hashlib.sha256()
     for item in source.members or (source,):

@@ -169,9 +169,9 @@ class BuildResult:
 
     def __repr__(self) -> str:
         """Returns the main counts; the others have names."""
-        lost = self.ledger.conversations_lost.total()
+        _, conversations, *_ = self.ledger.accounts
         counts = f"samples={self.ledger.samples}, tokens={self.tokens}"
-        counts += f", conversations_lost={lost}, calls={self.ledger.calls_kept}"
+        counts += f", conversations_lost={conversations.lost}, calls={self.ledger.calls_kept}"
         return f"BuildResult(folder={self.folder!r}, {counts}, reasons={self.reasons!r})"
 
     @property

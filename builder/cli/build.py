@@ -249,19 +249,20 @@ def left_out(ledger: Ledger, thoughts: int = 0) -> str:
     `thoughts` are the turns whose thought is left out.
     """
     parts = []
+    _, conversations, *_ = ledger.accounts
     for codes, words in (
-        (ledger.conversations_lost, "{} ({})"),
+        (conversations.rejected, "{} ({})"),
         (ledger.cut, "the end of {} ({})"),
     ):
-        if total := codes.total():
+        if total := sum(codes.values()):
             code = ranked(codes)[0][0]
             reason = re.split(r": (?!\[)|; |, so ", meaning(code).replace("`", ""))[0] or code
             more = ", and other reasons" if len(codes) > 1 else ""
             parts.append(words.format(counted(total, "conversation"), reason + more))
-    ignored = ledger.conversations_ignored
+    ignored = conversations.ignored
     if nothing := sum(count for code, count in ignored.items() if not is_on_request(code)):
         parts.append(f"{counted(nothing, 'conversation')} with nothing to train")
-    if requested := ignored.total() - nothing:
+    if requested := sum(ignored.values()) - nothing:
         parts.append(f"{counted(requested, 'conversation')} left out on request")
     if copies := max(ledger.duplicates, ledger.samples_left_out[DUPLICATE]):
         parts.append(counted(copies, "duplicate"))

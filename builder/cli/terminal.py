@@ -6,8 +6,7 @@ import json
 import os
 import re
 import sys
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -29,41 +28,27 @@ _TITLES = {
     "audit": "auditing, loading again",
     "report": "writing card and report",
 }
-_CERTAIN = 0.1
-"""The share of the bytes after which the remaining time is shown: large chunks come first, and do
-not count until they are finished.
-"""
-
-_RECENT_SECONDS = 5.0
-_RECENT_SHARE = 1 / 3
-"""The rate is measured over the last third of the time, but at least five seconds."""
 
 
 class BuildProgress:
-    """Shows the phase of a build, its progress, and the remaining time once it can be estimated."""
+    """Shows the phase of a build, its progress, and about how long it will still take."""
 
     def __init__(self, *, visible: bool) -> None:
         self._visible = visible and sys.stderr.isatty()
         self._bar: Any = None
-        self._last = Progress("", 0)
-        self._rate = RecentRate(time.monotonic())
+        self._phase = ""
 
     def __call__(self, progress: Progress) -> None:
         """Shows a step of the build."""
         if not self._visible:
             return
-        if progress.phase != self._last.phase:
-            self._open(progress)
-        last, self._last = self._last, progress
-        same = last.phase == progress.phase
-        if progress.phase != "read":
-            self._bar.update(progress.done - (last.done if same else 0))
-            return
-        done, total = progress.bytes, progress.total_bytes
-        left = remaining(done, total, self._rate.after(done, time.monotonic()))
-        counts = f"{progress.samples} samples, {progress.rejects} rejects"
-        self._bar.set_postfix_str(counts + (f", {left} left" if left else ""), refresh=False)
-        self._bar.update(done - (last.bytes if same else 0))
+        is_reading = progress.phase == "read"
+        if progress.phase != self._phase:
+            self._open(progress, is_reading=is_reading)
+        if is_reading:
+            counts = f"{progress.samples} samples, {progress.rejects} rejects"
+            self._bar.set_postfix_str(counts, refresh=False)
+        self._bar.update((progress.bytes if is_reading else progress.done) - self._bar.n)
 
     def close(self) -> None:
         """Removes the bar from the terminal."""
@@ -71,59 +56,23 @@ class BuildProgress:
             self._bar.close()
             self._bar = None
 
-    def _open(self, progress: Progress) -> None:
+    def _open(self, progress: Progress, *, is_reading: bool) -> None:
         from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
 
         self.close()
-        name = progress.phase
-        is_reading = name == "read"
+        self._phase = progress.phase
         total = progress.total_bytes if is_reading else progress.total
-        if is_reading:
-            self._rate = RecentRate(time.monotonic())
-        title = f"[{_PHASES.index(name) + 1}/{len(_PHASES)}] {_TITLES[name]}"
-        known = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
-        layout = known if total else "{desc} [{elapsed}]"
+        known = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
         self._bar = tqdm(
-            desc=title,
+            desc=f"[{_PHASES.index(self._phase) + 1}/{len(_PHASES)}] {_TITLES[self._phase]}",
             total=total,
             file=sys.stderr,
             leave=False,
-            bar_format=layout,
+            bar_format=known if total else "{desc} [{elapsed}]",
             mininterval=0.2,
             unit="B" if is_reading else " samples",
             unit_scale=is_reading,
         )
-
-
-class RecentRate:
-    """Measures bytes per second over the recent part of a phase.
-
-    A rate over the whole phase would be too low: workers start first, then the largest chunks run.
-    """
-
-    def __init__(self, started: float) -> None:
-        self._started = started
-        self._points = deque([(started, 0)])
-
-    def after(self, done: int, now: float) -> float:
-        """Records that `done` bytes are done at `now` (monotonic seconds); returns the rate."""
-        self._points.append((now, done))
-        recent = now - max(_RECENT_SECONDS, (now - self._started) * _RECENT_SHARE)
-        while len(self._points) > 2 and self._points[1][0] <= recent:
-            self._points.popleft()
-        since, before = self._points[0]
-        return (done - before) / (now - since) if now > since else 0.0
-
-
-def remaining(done: int, total: int, rate: float) -> str:
-    """Returns the remaining time, such as `3 min`, or "" if it cannot be estimated yet.
-
-    `rate` is in bytes per second.
-    """
-    if not total or done < total * _CERTAIN or done >= total or rate <= 0:
-        return ""
-    left = (total - done) / rate
-    return f"{max(round(left), 1)} s" if left < 90 else f"{round(left / 60)} min"
 
 
 _WIDTH = 110

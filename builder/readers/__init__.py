@@ -324,16 +324,15 @@ def unrecognised(source: Source, path: str = "") -> str:
         return "no reader recognises it: each line has JSON after a prefix: strip it"
     if kind == "text" and not source.is_csv:
         return f"no reader recognises it: it is plain text, not {READ}"
-    fault = first_fault(source) if kind == "zip" else ""
-    if kind == "zip" and not fault:
-        return "no reader recognises it (zip): unpack it, and look at its files"
-    command = " ".join(
-        ("builder inspect", *([shlex.quote(path)] if path else []), "--suggest-mapping")
-    )
+    if kind == "zip":
+        fault = first_fault(source)
+        why = f"zip: {fault})" if fault else "zip): unpack it, and look at its files"
+        return f"no reader recognises it ({why}"
+    command = f"`builder inspect {shlex.quote(path) if path else 'FILE'} --suggest-mapping`"
     in_python = "" if path else " (in Python, `suggest_mapping`)"
     return (
-        f"no reader recognises it ({kind}{': ' if fault else ''}{fault});"
-        f" `{command}`{in_python} proposes a mapping if it holds conversations (docs/mapping.md)"
+        f"no reader recognises it ({kind}); {command}{in_python} proposes a mapping if it holds"
+        " conversations (docs/mapping.md)"
     )
 
 

@@ -76,8 +76,8 @@ def _copy(source: Source, path: Path, members: list[Source] | None = None) -> So
 
 def stored_bytes(source: Source) -> int:
     """Returns the stored (compressed) bytes of a source."""
-    if source.window is not None:
-        return source.window.bytes
+    if source.chunk is not None:
+        return source.chunk.bytes
     sizes = 0
     for item in source.members or (source,):
         if item.remote is not None:

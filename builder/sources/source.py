@@ -102,7 +102,7 @@ class Source:
     `name` is its path relative to the input root, with `/`; it is displayed, never opened. A source
     with `data` and no `path` is in memory (standard input, tests). A store has `members`, the files
     below it, named relative to it and ordered by name; its `peek.kind` is "folder". A source with a
-    `window` is a chunk of a file, to which `items_of_chunk`, `lines` and the methods built on it
+    `chunk` is a chunk of a file, to which `items_of_chunk`, `lines` and the methods built on it
     are limited. A table (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A
     `remote` source is an object in an object store: its beginning can be examined, but it must be
     copied to be read (`builder.sources.listing`).
@@ -116,7 +116,7 @@ class Source:
         data: bytes | None = None,
         members: Sequence[Source] = (),
         max_record_bytes: int = MAX_RECORD_BYTES,
-        window: Chunk | None = None,
+        chunk: Chunk | None = None,
         table: Table | None = None,
         remote: StoredObject | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class Source:
         self.path = path
         self.max_record_bytes = max_record_bytes
         self.members = tuple(members)
-        self.window = window
+        self.chunk = chunk
         self.remote = remote
         self.is_exact = True
         """Whether all numbers so far were valid JSON (`builder.jsonio.NotANumber`)."""
@@ -161,7 +161,7 @@ class Source:
             data=self._data,
             members=[member.unread_copy() for member in self.members],
             max_record_bytes=self.max_record_bytes,
-            window=self.window,
+            chunk=self.chunk,
             table=self._table,
             remote=self.remote,
         )
@@ -180,7 +180,7 @@ class Source:
         Like `sibling`, for programs that put related files into other folders ("../*/NAME"). What
         comes from a log may be part of `pattern` only if it is known to be a plain identifier.
         """
-        if self.path is None or self.window is not None:
+        if self.path is None or self.chunk is not None:
             return None
         path = related_path(self.path, pattern)
         if path == self.path:
@@ -212,9 +212,9 @@ class Source:
             yield f"{self._table.repository}@{self._table.commit}".encode()
             return
         with self._open() as stream:
-            if isinstance(self.window, LineChunk):
-                stream.seek(self.window.start)
-                yield from pieces(stream, self.window.bytes, _PIECE_BYTES)
+            if isinstance(self.chunk, LineChunk):
+                stream.seek(self.chunk.start)
+                yield from pieces(stream, self.chunk.bytes, _PIECE_BYTES)
                 return
             while piece := stream.read(_PIECE_BYTES):
                 yield piece
@@ -285,8 +285,8 @@ class Source:
 
     def items_of_chunk(self, items: Sequence[T]) -> Iterator[T]:
         """Yields the items of the file that are in this chunk; all if it is no chunk of items."""
-        window = self.window
-        for item in items[window.start : window.end] if isinstance(window, ItemChunk) else items:
+        chunk = self.chunk
+        for item in items[chunk.start : chunk.end] if isinstance(chunk, ItemChunk) else items:
             if self.watch is not None:
                 self.watch.begin_item()
             yield item
@@ -313,15 +313,15 @@ class Source:
             yield from self._rows(self.table)
             return
         limit = self.max_record_bytes
-        window = self.window if isinstance(self.window, LineChunk) else None
-        number = window.first - 1 if window else 0
-        offset = window.start if window else 0
+        chunk = self.chunk if isinstance(self.chunk, LineChunk) else None
+        number = chunk.first - 1 if chunk else 0
+        offset = chunk.start if chunk else 0
         try:
             with self.open() as stream:
-                if window:
+                if chunk:
                     stream.seek(offset)
                 while line := stream.readline(limit + 1):
-                    if window and offset >= window.end:
+                    if chunk and offset >= chunk.end:
                         return
                     number += 1
                     offset += len(line)
@@ -344,8 +344,8 @@ class Source:
             yield stream_problem(error, f"after line {number}")
 
     def _rows(self, table: Table) -> Iterator[tuple[int, bytes, bool] | Problem]:
-        if isinstance(self.window, ItemChunk) and isinstance(table, FileTable):
-            table = replace(table, window=self.window)
+        if isinstance(self.chunk, ItemChunk) and isinstance(table, FileTable):
+            table = replace(table, chunk=self.chunk)
         for line in row_lines(table, self.max_record_bytes):
             self._records_read += 1
             yield line

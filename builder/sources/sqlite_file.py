@@ -76,7 +76,7 @@ def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
     of the log, `-shm`, next to it. A database is only cut into chunks if it has no log, so no log
     is read for a chunk. Text that is not UTF-8 gets lone surrogates, which the normaliser counts.
     """
-    log = write_ahead_log(source) if source.window is None else None
+    log = write_ahead_log(source) if source.chunk is None else None
     path = source.path
     with tempfile.TemporaryDirectory() as scratch:
         if path is None or not is_plain_sqlite(path):

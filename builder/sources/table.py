@@ -48,10 +48,10 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """The rows of a Parquet or Arrow file, or of the groups in `window`."""
+    """The rows of a Parquet or Arrow file, or of the groups in `chunk`."""
 
     path: Path
-    window: ItemChunk | None = None
+    chunk: ItemChunk | None = None
 
     def rows(self, *, exact: bool = False) -> Iterator[Row]:
         """Yields each row in order. A group that cannot be read to its end ends with a Problem.
@@ -61,9 +61,9 @@ class FileTable:
         import pyarrow  # noqa: PLC0415 - only for such files
 
         faults = (OSError, ValueError, OverflowError, pyarrow.ArrowException)
-        first = self.window.first if self.window else 1
+        first = self.chunk.first if self.chunk else 1
         try:
-            for count, batches in _groups(self.path, self.window):
+            for count, batches in _groups(self.path, self.chunk):
                 number = first
                 try:
                     for batch in batches:
@@ -146,12 +146,12 @@ def hub_table(spec: str) -> HubTable:
     return HubTable(repository, info.sha or revision, is_raw)
 
 
-def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterator[Any]]]:
+def _groups(path: Path, chunk: ItemChunk | None) -> Iterator[tuple[int, Iterator[Any]]]:
     """Yields (rows of the group, its batches of a few rows). Raises OSError, pyarrow's errors."""
     import pyarrow.ipc  # noqa: PLC0415 - only for such files
     import pyarrow.parquet  # noqa: PLC0415 - as above
 
-    start, end = (window.start, window.end) if window else (0, None)
+    start, end = (chunk.start, chunk.end) if chunk else (0, None)
     magic = _magic(path)
     if magic.startswith(PARQUET_MAGIC):
         with pyarrow.parquet.ParquetFile(path) as table:

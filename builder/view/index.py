@@ -303,10 +303,9 @@ def _facet_value(value: str) -> str:
 def sample_numbers(row: DatasetRow, counts: _RowCounts) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
-    answers = (message.get("role") == "assistant" for message in messages(content(row)))
     return {
         "length": meta.tokens or characters(row),
-        "turns": meta.assistant_turns or sum(answers),
+        "turns": meta.assistant_turns or counts.turns,
         "calls": meta.calls or len(counts.calls),
         "errors": counts.errors,
     }

@@ -37,8 +37,8 @@ SHARES = "split: {validation: 0.2, test: 0.2}\ninputs: [{path: PATH, weight: 0.7
 @pytest.fixture
 def small(monkeypatch):
     """Makes files of a few KB count as large; returns a function that undoes it."""
-    monkeypatch.setattr(chunks, "WINDOW_BYTES", 2000)
-    return lambda: monkeypatch.setattr(chunks, "WINDOW_BYTES", 1 << 30)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    return lambda: monkeypatch.setattr(chunks, "CHUNK_BYTES", 1 << 30)
 
 
 def tasks(path, format_="auto"):
@@ -163,11 +163,11 @@ def test_a_write_ahead_log_prevents_splitting_and_may_come_too_late(tmp_path, sm
     whole = list(GOOSE.read(Source("s", path)))
     writer = sqlite3.connect(path)
     writer.execute("PRAGMA journal_mode = wal")
-    cut_before = [Source("s", path, window=task.source.window) for task in cut_before]
+    cut_before = [Source("s", path, chunk=task.source.chunk) for task in cut_before]
     writer.execute("DELETE FROM messages WHERE session_id < '0030'")
     writer.execute("DELETE FROM sessions WHERE id < '0030'")
     writer.commit()
-    assert [task.source.window for task in tasks(path)] == [None]
+    assert [task.source.chunk for task in tasks(path)] == [None]
     assert len(list(GOOSE.read(Source("s", path)))) < len(whole)
     apart = [event for source in cut_before for event in GOOSE.read(source)]
     writer.close()
@@ -196,8 +196,8 @@ def test_files_that_cannot_be_read_from_the_middle_stay_whole(tmp_path, small):
     known = {packed: "openai-chat", stream: "openai-chat", history: "langchain", damaged: "goose"}
     for path, name in known.items():
         assert list(recognise(Source(path.name, path))) == [name]
-        assert path.stat().st_size > 2 * chunks.WINDOW_BYTES
-        assert [task.source.window for task in tasks(path)] == [None], path
+        assert path.stat().st_size > 2 * chunks.CHUNK_BYTES
+        assert [task.source.chunk for task in tasks(path)] == [None], path
 
 
 def test_blank_lines_are_not_counted_as_an_empty_file(tmp_path, small):
@@ -261,22 +261,22 @@ def test_a_chunk_unpacks_only_its_own_members(tmp_path, small, monkeypatch):
 def test_a_chunk_of_a_table_reads_only_its_row_groups(tmp_path, small):
     path = parquet(tmp_path, 60)
     *_, task = tasks(path)
-    window = task.source.window
+    chunk = task.source.chunk
     about = pyarrow.parquet.read_metadata(path)
     data = bytearray(path.read_bytes())
-    for index in range(1, window.start):
+    for index in range(1, chunk.start):
         for column in range(about.num_columns):
             at = about.row_group(index).column(column)
             start = at.dictionary_page_offset or at.data_page_offset
             data[start : start + at.total_compressed_size] = bytes(at.total_compressed_size)
     path.write_bytes(data)
-    records = list(Source("rows", path, window=window).json_lines())
-    assert [record.where for record in records] == [f"row {n}" for n in range(window.first, 61)]
+    records = list(Source("rows", path, chunk=chunk).json_lines())
+    assert [record.where for record in records] == [f"row {n}" for n in range(chunk.first, 61)]
     assert not any(isinstance(record, Problem) for record in records)
     whole = list(Source("rows", path).json_lines())
-    assert sum(isinstance(record, Problem) for record in whole) == window.start - 1
+    assert sum(isinstance(record, Problem) for record in whole) == chunk.start - 1
     assert [record for record in whole if not isinstance(record, Problem)][5:] == records
-    small_tasks = [Source("rows", path, window=task.source.window) for task in tasks(path)]
+    small_tasks = [Source("rows", path, chunk=task.source.chunk) for task in tasks(path)]
     assert [record for piece in small_tasks for record in piece.json_lines()] == whole
 
 
@@ -291,23 +291,23 @@ def store(tmp_path_factory):
 @given(st.lists(st.integers(-5, 3000) | st.integers(0, 1 << 70), max_size=60))
 def test_each_item_is_in_one_chunk_for_any_sizes(store, sizes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "WINDOW_BYTES", 2000)
+        patch.setattr(chunks, "CHUNK_BYTES", 2000)
         odd = replace(GOOSE, item_sizes=lambda source: sizes)
         patch.setattr(chunks, "sole_reader", lambda task: odd)
-        windows = [task.source.window for task in tasks(store, "goose")]
+        cut = [task.source.chunk for task in tasks(store, "goose")]
     size = store.stat().st_size
     total = sum(max(item, 0) for item in sizes)
-    if windows == [None]:
+    if cut == [None]:
         assert total < 4000 or max(sizes) > 2000 or len(sizes) < 2
         return
-    assert [window.start for window in windows] == [0, *(window.end for window in windows[:-1])]
-    assert windows[-1].end == len(sizes)
-    assert all(window.start < window.end for window in windows)
-    assert sum(window.bytes for window in windows) == size
-    assert len(windows) <= chunks.UNPACKED * size // 2000
+    assert [chunk.start for chunk in cut] == [0, *(chunk.end for chunk in cut[:-1])]
+    assert cut[-1].end == len(sizes)
+    assert all(chunk.start < chunk.end for chunk in cut)
+    assert sum(chunk.bytes for chunk in cut) == size
+    assert len(cut) <= chunks.UNPACKED * size // 2000
     if total <= chunks.UNPACKED * size:
-        for window in windows:
-            held = [max(item, 0) for item in sizes[window.start : window.end]]
+        for chunk in cut:
+            held = [max(item, 0) for item in sizes[chunk.start : chunk.end]]
             assert sum(held[:-1]) <= 3000, "2000 bytes, plus at most one item"
 
 

@@ -17,7 +17,7 @@ from builder.api import Progress
 from builder.cli.app import COMMANDS, others
 from builder.cli.help import examples_of
 from builder.cli.run import commands
-from builder.cli.terminal import BuildProgress, RecentRate, remaining
+from builder.cli.terminal import BuildProgress
 from builder.select.conditions import FIELDS, TOOLS
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
@@ -255,16 +255,6 @@ def test_another_distribution_with_the_module_is_named(monkeypatch):
     found = {"builder": ["toolcall-builder", "builder"]}
     monkeypatch.setattr(metadata, "packages_distributions", lambda: found)
     assert others() == ["builder"]
-
-
-def test_the_rate_is_that_of_the_recent_past():
-    """The workers take ten seconds to start; then a tenth is finished each second."""
-    rate = RecentRate(100.0)
-    rates = [rate.after(10 * second, 110.0 + second) for second in range(1, 10)]
-    assert rates[0] == pytest.approx(10 / 11)
-    assert rates[6:] == pytest.approx([10.0] * 3)
-    assert remaining(90, 100, rates[-1]) == "1 s"
-    assert RecentRate(1.0).after(5, 1.0) == 0.0
 
 
 def test_each_phase_of_a_build_has_a_bar_of_its_own(monkeypatch):
