@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mutations import calls, meant, rows, turns, xml
+from mutations import calls, meant, rows, xml
 from mutations.edits import Mutation, Row
 
 from builder import cli
@@ -37,7 +37,6 @@ from builder.verify.dataset import verify_dataset
 from builder.verify.verifier import Verifier
 
 DATA = Path(__file__).parents[1] / "data"
-COMMON = (*turns.KINDS, *rows.KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
     """Returns the tally of every kind by its name."""
     tallies: dict[str, Tally] = {}
     as_json = verifier.target.style.dialect.plain
-    for mutation in (*(calls.KINDS if as_json else xml.KINDS), *COMMON):
+    for mutation in (*(calls.KINDS if as_json else xml.KINDS), *rows.KINDS):
         kind = tallies[mutation.name] = Tally()
         items = [(line.unit, row) for line, row in mutated(mutation, lines, most)]
         for codes in found_alone(verifier, items):

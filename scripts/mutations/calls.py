@@ -9,6 +9,7 @@ from mutations.edits import (
     CALL,
     CALLS,
     PAIRS,
+    Edits,
     Mutation,
     asks,
     call,
@@ -25,114 +26,89 @@ from mutations.edits import (
     in_prose,
     in_value,
     indented,
+    kinds,
     string_edit,
     swap,
 )
 
-KINDS: tuple[Mutation, ...] = (
-    # The text of a call.
-    Mutation(
-        "newline after <tool_call> lost", in_answer(swap("<tool_call>\n", "<tool_call>")), CALLS
-    ),
-    Mutation(
-        "newline before </tool_call> lost", in_answer(swap("\n</tool_call>", "</tool_call>")), CALLS
-    ),
-    Mutation("space after <tool_call>", in_answer(swap("<tool_call>\n", "<tool_call> ")), CALLS),
-    Mutation("CRLF after <tool_call>", in_answer(swap("<tool_call>\n", "<tool_call>\r\n")), CALLS),
-    Mutation(
-        "two newlines after <tool_call>", in_answer(swap("<tool_call>\n", "<tool_call>\n\n")), CALLS
-    ),
-    Mutation("indented call", in_answer(swap("<tool_call>\n{", "<tool_call>\n  {")), CALLS),
-    Mutation("<tool_call> lost", in_answer(swap("<tool_call>\n", "")), CALLS),
-    Mutation("</tool_call> lost", in_answer(swap("\n</tool_call>", "")), CALLS),
-    Mutation(
-        "newline between text and call lost",
-        in_answer(
-            lambda t: (
-                re.sub(r"(?<=[^\n])\n<tool_call>", "<tool_call>", t, count=1)
-                if not t.startswith("<")
-                else None
-            )
+EDITS: Edits = {
+    (in_answer, CALLS): {
+        "newline after <tool_call> lost": swap("<tool_call>\n", "<tool_call>"),
+        "newline before </tool_call> lost": swap("\n</tool_call>", "</tool_call>"),
+        "space after <tool_call>": swap("<tool_call>\n", "<tool_call> "),
+        "CRLF after <tool_call>": swap("<tool_call>\n", "<tool_call>\r\n"),
+        "two newlines after <tool_call>": swap("<tool_call>\n", "<tool_call>\n\n"),
+        "indented call": swap("<tool_call>\n{", "<tool_call>\n  {"),
+        "<tool_call> lost": swap("<tool_call>\n", ""),
+        "</tool_call> lost": swap("\n</tool_call>", ""),
+        "newline between text and call lost": lambda t: (
+            re.sub(r"(?<=[^\n])\n<tool_call>", "<tool_call>", t, count=1)
+            if not t.startswith("<")
+            else None
         ),
-        CALLS,
-    ),
-    Mutation(
-        "newline between two calls lost",
-        in_answer(swap("</tool_call>\n<tool_call>", "</tool_call><tool_call>")),
-        CALLS,
-    ),
-    Mutation(
-        "blank line between two calls",
-        in_answer(swap("</tool_call>\n<tool_call>", "</tool_call>\n\n<tool_call>")),
-        CALLS,
-    ),
+        "newline between two calls lost": swap(
+            "</tool_call>\n<tool_call>", "</tool_call><tool_call>"
+        ),
+        "blank line between two calls": swap(
+            "</tool_call>\n<tool_call>", "</tool_call>\n\n<tool_call>"
+        ),
+    },
+    (in_call, CALLS): {
+        "compact separator after name": lambda n, a: call(n, a).replace('": ', '":', 1),
+        "arguments before name": lambda n, a: (
+            f'<tool_call>\n{{"arguments": {a}, "name": "{n}"}}\n</tool_call>'
+        ),
+        "parameters for arguments": lambda n, a: call(n, a).replace(
+            '"arguments"', '"parameters"', 1
+        ),
+        "an id in the call": lambda n, a: (
+            call(n, a)[: -len("}\n</tool_call>")] + ', "id": "c1"}\n</tool_call>'
+        ),
+        "arguments missing": lambda n, _: f'<tool_call>\n{{"name": "{n}"}}\n</tool_call>',
+        "brace lost": lambda n, a: call(n, a).replace("}\n</tool_call>", "\n</tool_call>"),
+        "call as XML": lambda n, a: f"<tool_call>\n<function={n}>\n</function>\n</tool_call>",
+    },
+    (in_arguments, codes("structured")): {
+        "compact separators in arguments": compact,
+        "arguments over several lines": indented,
+        "a key twice": lambda a: (
+            "{" + a[1 : a.index(": ")] + ": 0, " + a[1:] if a != "{}" else None
+        ),
+        "a number in another spelling": exponent,
+        "non-ASCII escaped": escaped_non_ascii,
+        "slash escaped": lambda a: a.replace("/", "\\/"),
+        "letter escaped": lambda a: re.sub(
+            r'": "([a-z])', lambda m: f'": "\\u{ord(m[1]):04x}', a, count=1
+        ),
+    },
+    (in_arguments, CALLS): {
+        "arguments as JSON text": lambda a: json.dumps(a, ensure_ascii=False),
+        "arguments null": lambda _: "null",
+        "arguments a list": lambda a: f"[{a}]",
+        "trailing comma": lambda a: a[:-1] + ",}" if a != "{}" else None,
+        "Python literals": lambda a: repr(json.loads(a)) if a != "{}" else None,
+        "NaN in arguments": lambda a: '{"n": NaN}',
+    },
+    (in_call, codes("tools")): {
+        "name with a quote": lambda n, a: call(n + '\\"', a),
+        "name in other case": lambda n, a: call(n.swapcase(), a),
+    },
+    (in_prose, codes("structured", "inverse")): {
+        "</think> in prose": lambda t: t + "</think>",
+        "words before a thought": lambda t: f"So: <think>\nhm\n</think>\n\n{t}",
+    },
+    (in_prose, codes("lossy")): {
+        "an empty think block": lambda t: "<think>\n\n</think>\n\n" + t,
+        "a think block in another form": lambda t: f"<think>hm</think>{t}",
+    },
+}
+KINDS: tuple[Mutation, ...] = (
+    *kinds(EDITS),
     Mutation("newline after the last call", in_message(asks, lambda t: t + "\n"), CALLS),
     Mutation("text after the call", in_message(asks, lambda t: t + "\nDone."), CALLS),
     Mutation(
         "call in a code fence",
         in_message(asks, lambda t: CALL.sub(lambda m: f"```json\n{m[0]}\n```", t, count=1)),
-        CALLS,
-    ),
-    Mutation(
-        "compact separator after name",
-        in_call(lambda n, a: call(n, a).replace('": ', '":', 1)),
-        CALLS,
-    ),
-    Mutation("compact separators in arguments", in_arguments(compact), codes("structured")),
-    Mutation("arguments over several lines", in_arguments(indented), codes("structured")),
-    Mutation(
-        "arguments before name",
-        in_call(lambda n, a: f'<tool_call>\n{{"arguments": {a}, "name": "{n}"}}\n</tool_call>'),
-        CALLS,
-    ),
-    Mutation(
-        "arguments as JSON text", in_arguments(lambda a: json.dumps(a, ensure_ascii=False)), CALLS
-    ),
-    Mutation("arguments null", in_arguments(lambda _: "null"), CALLS),
-    Mutation("arguments a list", in_arguments(lambda a: f"[{a}]"), CALLS),
-    Mutation(
-        "parameters for arguments",
-        in_call(lambda n, a: call(n, a).replace('"arguments"', '"parameters"', 1)),
-        CALLS,
-    ),
-    Mutation(
-        "an id in the call",
-        in_call(lambda n, a: call(n, a)[: -len("}\n</tool_call>")] + ', "id": "c1"}\n</tool_call>'),
-        CALLS,
-    ),
-    Mutation(
-        "arguments missing",
-        in_call(lambda n, _: f'<tool_call>\n{{"name": "{n}"}}\n</tool_call>'),
-        CALLS,
-    ),
-    Mutation(
-        "brace lost",
-        in_call(lambda n, a: call(n, a).replace("}\n</tool_call>", "\n</tool_call>")),
-        CALLS,
-    ),
-    Mutation("trailing comma", in_arguments(lambda a: a[:-1] + ",}" if a != "{}" else None), CALLS),
-    Mutation(
-        "Python literals", in_arguments(lambda a: repr(json.loads(a)) if a != "{}" else None), CALLS
-    ),
-    Mutation("NaN in arguments", in_arguments(lambda a: '{"n": NaN}'), CALLS),
-    Mutation(
-        "a key twice",
-        in_arguments(lambda a: "{" + a[1 : a.index(": ")] + ": 0, " + a[1:] if a != "{}" else None),
-        codes("structured"),
-    ),
-    Mutation("a number in another spelling", in_arguments(exponent), codes("structured")),
-    Mutation("non-ASCII escaped", in_arguments(escaped_non_ascii), codes("structured")),
-    Mutation("slash escaped", in_arguments(lambda a: a.replace("/", "\\/")), codes("structured")),
-    Mutation(
-        "letter escaped",
-        in_arguments(
-            lambda a: re.sub(r'": "([a-z])', lambda m: f'": "\\u{ord(m[1]):04x}', a, count=1)
-        ),
-        codes("structured"),
-    ),
-    Mutation(
-        "call as XML",
-        in_call(lambda n, a: f"<tool_call>\n<function={n}>\n</function>\n</tool_call>"),
         CALLS,
     ),
     Mutation(
@@ -146,33 +122,16 @@ KINDS: tuple[Mutation, ...] = (
         codes("calls", "tokens"),
     ),
     Mutation("a call twice", in_messages(call_twice), PAIRS),
-    Mutation("name with a quote", in_call(lambda n, a: call(n + '\\"', a)), codes("tools")),
-    Mutation("name in other case", in_call(lambda n, a: call(n.swapcase(), a)), codes("tools")),
     Mutation("empty name", in_call(lambda _, a: call("", a)), codes("tools", "calls")),
-    # Thoughts.
     Mutation(
         "</think> in an argument",
         in_value(string_edit(lambda t: t + "</think>")),
         codes("structured", "inverse"),
     ),
     Mutation(
-        "</think> in prose", in_prose(lambda t: t + "</think>"), codes("structured", "inverse")
-    ),
-    Mutation(
         "<think> without an end",
         in_prose(lambda t: "<think>\n" + t),
         codes("tokens", "inverse", "lossy"),
-    ),
-    Mutation(
-        "an empty think block", in_prose(lambda t: "<think>\n\n</think>\n\n" + t), codes("lossy")
-    ),
-    Mutation(
-        "a think block in another form", in_prose(lambda t: f"<think>hm</think>{t}"), codes("lossy")
-    ),
-    Mutation(
-        "words before a thought",
-        in_prose(lambda t: f"So: <think>\nhm\n</think>\n\n{t}"),
-        codes("structured", "inverse"),
     ),
     Mutation(
         "a call inside a thought",

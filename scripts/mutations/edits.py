@@ -23,6 +23,18 @@ class Mutation:
     codes: frozenset[str]
 
 
+Edits = dict[tuple[Callable[[Any], Change], frozenset[str]], dict[str, Any]]
+"""Edits by the name of their kind, by the place that they change and the codes of their kinds."""
+
+
+def kinds(edits: Edits) -> tuple[Mutation, ...]:
+    return tuple(
+        Mutation(name, place(edit), found)
+        for (place, found), named in edits.items()
+        for name, edit in named.items()
+    )
+
+
 CALL = re.compile(r'<tool_call>\n\{"name": "([^"]*)", "arguments": (.*)\}\n</tool_call>')
 CALL_XML = re.compile(r"<tool_call>\n<function=([^>\n]+)>\n[\s\S]*?</function>\n</tool_call>")
 BLOCK = re.compile(r"<tool_response>\n([\s\S]*?)\n</tool_response>")

@@ -11,9 +11,11 @@ from mutations.edits import (
     OTHER,
     Change,
     Edit,
+    Edits,
     Mutation,
     codes,
     in_answer,
+    kinds,
     swap,
 )
 
@@ -61,90 +63,57 @@ def _parameters_reversed(text: str) -> str | None:
     return None
 
 
+EDITS: Edits = {
+    (in_answer, CALLS): {
+        "newline after <function=…> lost": once(r"(<function=[^>]+>)\n", r"\1"),
+        "CRLF after <function=…>": once(r"(<function=[^>]+>)\n", r"\1\r\n"),
+        "<function=…> indented": swap("\n<function=", "\n  <function="),
+        "<function=…> lost": once(r"<function=[^>]+>\n", ""),
+        "</function> lost": swap("</function>\n", ""),
+        "newline before </function> lost": swap(
+            "</parameter>\n</function>", "</parameter></function>"
+        ),
+        "newline before </tool_call> lost, after </function>": swap(
+            "</function>\n</tool_call>", "</function></tool_call>"
+        ),
+        "blank line after </function>": swap(
+            "</function>\n</tool_call>", "</function>\n\n</tool_call>"
+        ),
+        "newline after <parameter=…> lost": once(r"(<parameter=[^>]+>)\n", r"\1"),
+        "<parameter=…> indented": swap("\n<parameter=", "\n  <parameter="),
+        "<parameter=…> lost": once(r"<parameter=[^>]+>\n", ""),
+        "<parameter=…> without a name": once(r"<parameter=[^>]+>", "<parameter=>"),
+        "name as an attribute": once(r"<function=([^>]+)>", r'<function name="\1">'),
+        "key as an attribute": once(r"<parameter=([^>]+)>", r'<parameter name="\1">'),
+        "<param=…> for <parameter=…>": swap("<parameter=", "<param="),
+        "two calls in one <tool_call>": once(
+            r"(<function=[\s\S]*?</function>\n)(?=</tool_call>)",
+            r"\1\1",
+        ),
+        "call as JSON": once(
+            r"<tool_call>\n<function=([^>]+)>[\s\S]*?</tool_call>",
+            r'<tool_call>\n{"name": "\1", "arguments": {}}\n</tool_call>',
+        ),
+    },
+    (in_answer, JOINED): {
+        "newline before </parameter> lost": swap("\n</parameter>", "</parameter>"),
+        "newline after </parameter> lost, before text": swap("</parameter>\n", "</parameter> "),
+        "</parameter> lost": swap("\n</parameter>", ""),
+    },
+    (in_parameter, CALLS): {
+        "a parameter twice": lambda text: text + text,
+        "words between parameters": lambda text: text + "and\n",
+        "blank line between parameters": lambda text: text + "\n",
+    },
+    (in_name, codes("tools", "calls")): {
+        "name with a quote, as XML": lambda name: name + '"',
+        "empty name, as XML": lambda _: "",
+        "name with a space, as XML": lambda name: f" {name}",
+    },
+}
 KINDS: tuple[Mutation, ...] = (
-    Mutation(
-        "newline after <function=…> lost", in_answer(once(r"(<function=[^>]+>)\n", r"\1")), CALLS
-    ),
-    Mutation("CRLF after <function=…>", in_answer(once(r"(<function=[^>]+>)\n", r"\1\r\n")), CALLS),
-    Mutation("<function=…> indented", in_answer(swap("\n<function=", "\n  <function=")), CALLS),
-    Mutation("<function=…> lost", in_answer(once(r"<function=[^>]+>\n", "")), CALLS),
-    Mutation("</function> lost", in_answer(swap("</function>\n", "")), CALLS),
-    Mutation(
-        "newline before </function> lost",
-        in_answer(swap("</parameter>\n</function>", "</parameter></function>")),
-        CALLS,
-    ),
-    Mutation(
-        "newline before </tool_call> lost, after </function>",
-        in_answer(swap("</function>\n</tool_call>", "</function></tool_call>")),
-        CALLS,
-    ),
-    Mutation(
-        "blank line after </function>",
-        in_answer(swap("</function>\n</tool_call>", "</function>\n\n</tool_call>")),
-        CALLS,
-    ),
-    Mutation(
-        "newline after <parameter=…> lost", in_answer(once(r"(<parameter=[^>]+>)\n", r"\1")), CALLS
-    ),
-    Mutation(
-        "newline before </parameter> lost",
-        in_answer(swap("\n</parameter>", "</parameter>")),
-        JOINED,
-    ),
-    Mutation(
-        "newline after </parameter> lost, before text",
-        in_answer(swap("</parameter>\n", "</parameter> ")),
-        JOINED,
-    ),
-    Mutation("<parameter=…> indented", in_answer(swap("\n<parameter=", "\n  <parameter=")), CALLS),
-    Mutation("<parameter=…> lost", in_answer(once(r"<parameter=[^>]+>\n", "")), CALLS),
-    Mutation("</parameter> lost", in_answer(swap("\n</parameter>", "")), JOINED),
-    Mutation(
-        "<parameter=…> without a name", in_answer(once(r"<parameter=[^>]+>", "<parameter=>")), CALLS
-    ),
-    Mutation(
-        "name as an attribute",
-        in_answer(once(r"<function=([^>]+)>", r'<function name="\1">')),
-        CALLS,
-    ),
-    Mutation(
-        "key as an attribute",
-        in_answer(once(r"<parameter=([^>]+)>", r'<parameter name="\1">')),
-        CALLS,
-    ),
-    Mutation("<param=…> for <parameter=…>", in_answer(swap("<parameter=", "<param=")), CALLS),
-    Mutation("a parameter twice", in_parameter(lambda text: text + text), CALLS),
-    Mutation("words between parameters", in_parameter(lambda text: text + "and\n"), CALLS),
-    Mutation("blank line between parameters", in_parameter(lambda text: text + "\n"), CALLS),
-    Mutation(
-        "two calls in one <tool_call>",
-        in_answer(
-            once(
-                r"(<function=[\s\S]*?</function>\n)(?=</tool_call>)",
-                r"\1\1",
-            )
-        ),
-        CALLS,
-    ),
-    Mutation(
-        "call as JSON",
-        in_answer(
-            once(
-                r"<tool_call>\n<function=([^>]+)>[\s\S]*?</tool_call>",
-                r'<tool_call>\n{"name": "\1", "arguments": {}}\n</tool_call>',
-            )
-        ),
-        CALLS,
-    ),
-    Mutation(
-        "name with a quote, as XML", in_name(lambda name: name + '"'), codes("tools", "calls")
-    ),
+    *kinds(EDITS),
     Mutation("name in other case, as XML", in_name(str.swapcase), codes("tools")),
-    Mutation("empty name, as XML", in_name(lambda _: ""), codes("tools", "calls")),
-    Mutation(
-        "name with a space, as XML", in_name(lambda name: f" {name}"), codes("tools", "calls")
-    ),
     Mutation(
         "<|im_end|> in a value", in_text(lambda t: t + "<|im_end|>"), codes("tokens", "inverse")
     ),
