@@ -7,7 +7,7 @@ import pytest
 from support.places import DATA
 from support.runs.builds import files
 from support.runs.commands import run
-from support.templates.targets import TEMPLATE, tokenizer_folder
+from support.templates.targets import TEMPLATE, small_tokenizer_folder
 
 import builder
 from builder import cli
@@ -116,7 +116,7 @@ def test_a_manifest_does_not_choose_what_is_downloaded(built, tmp_path, monkeypa
 
 
 def test_commands_take_the_tokenizer_of_the_manifest_and_say_so(built, tmp_path, capsys):
-    other = tokenizer_folder(tmp_path / "other", "{# another #}" + TEMPLATE)
+    other = small_tokenizer_folder(tmp_path / "other", chat_template="{# another #}" + TEMPLATE)
     folder = tmp_path / "built"
     assert cli.main(["build", str(DATA), "-o", str(folder), "-q", "--tokenizer", other]) == 0
     line = f"tokenizer: {other}, which the dataset's manifest names\n"

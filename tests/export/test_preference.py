@@ -18,7 +18,7 @@ from support.logs.preference import (
 from support.runs.builds import build, files, lines
 from support.sensitive.rule_examples import expand
 from support.templates.published import text_of
-from support.templates.targets import tokenizer_folder
+from support.templates.targets import small_tokenizer_folder
 
 from builder import cli
 
@@ -123,7 +123,7 @@ XML_PAIRS = {
 
 @pytest.mark.parametrize("name", ["Qwen3.5", "Qwen3.8", "Qwen3-Coder"])
 def test_pairs_of_a_target_with_xml_calls_are_proven(name, tmp_path, capsys):
-    tokenizer = tokenizer_folder(tmp_path / "tokenizer", text_of(name))
+    tokenizer = small_tokenizer_folder(tmp_path / "tokenizer", chat_template=text_of(name))
     config = {"verify": {"tokenizer": tokenizer}, "normalize": {"missing_tools": "infer"}}
     out, counts = built(tmp_path, *XML_PAIRS.values(), config=config)
     assert counts == {"pairs": 2, "left_out": {}}

@@ -9,7 +9,7 @@ import yaml
 from support.places import DATA
 from support.runs.builds import build, lines
 from support.templates.published import text_of
-from support.templates.targets import tokenizer_folder
+from support.templates.targets import small_tokenizer_folder
 
 from builder import cli
 from builder.export.variants import IGNORED, VARIANTS
@@ -242,7 +242,7 @@ def test_each_trainer_is_recommended_what_it_reads():
 
 @pytest.mark.slow
 def test_a_trainer_without_a_template_for_the_target_is_named_with_this_reason(tmp_path, capsys):
-    folder = tokenizer_folder(tmp_path / "coder", text_of("Qwen3-Coder"))
+    folder = small_tokenizer_folder(tmp_path / "coder", chat_template=text_of("Qwen3-Coder"))
     assert build(tmp_path / "built", "--tokenizer", folder, inputs=[DATA / "openai-chat"]) == 0
     capsys.readouterr()
     command = ["export", str(tmp_path / "built"), "--to", "openai", "-o", str(tmp_path / "out")]

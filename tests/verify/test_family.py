@@ -10,7 +10,7 @@ from support.conversations.foreign import foreign, wrapped
 from support.conversations.masks import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
 from support.pages.differences import blocks, is_shown
 from support.templates.published import FAMILY, text_of
-from support.templates.targets import TEMPLATE, tokenizer_folder, with_template
+from support.templates.targets import TEMPLATE, small_tokenizer_folder, with_template
 
 from builder import cli
 from builder.qwen3.render import counts, render
@@ -193,7 +193,9 @@ def test_a_template_in_the_style_of_qwq_is_recognised_without_any_package():
 @pytest.mark.slow
 def test_several_targets_at_once(tmp_path, capsys):
     """A dataset with thoughts is proven for a hybrid target and not for one without thoughts."""
-    folder = tokenizer_folder(tmp_path / "instruct", text_of("Qwen3 Instruct-2507"))
+    folder = small_tokenizer_folder(
+        tmp_path / "instruct", chat_template=text_of("Qwen3 Instruct-2507")
+    )
     data = tmp_path / "data.jsonl"
     data.write_bytes(SAMPLES["thoughts"].line + b"\n")
     options = ["--tokenizer", "qwen3", "--tokenizer", folder]
