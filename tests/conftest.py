@@ -31,8 +31,13 @@ if threading.current_thread() is threading.main_thread():
 STARTS_WORKERS = {"pooled", "pooled_tasks"}
 """Fixtures whose tests start worker processes, each with a tokenizer: they are slow tests."""
 
+LONG = {"test_as_loaded", "test_commands", "test_corpus", "test_memory", "test_push",
+        "test_push_faults", "test_ray", "test_resume"}  # fmt: skip
+"""Modules with tests that take seconds or wait: they run first, so that both workers end at once."""
+
 
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG)
     cases = defaultdict(list)
     for item in items:
         if not STARTS_WORKERS.isdisjoint(item.fixturenames):

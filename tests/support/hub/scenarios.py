@@ -24,6 +24,7 @@ from support.hub.state import READER, STRANGER, WRITER
 from support.hub.xet import Storage
 
 LFS, XET = "lfs", "xet"
+BOTH = (LFS, XET)
 LARGE = 4000  # bytes from which a file counts as a large object here
 
 
@@ -31,6 +32,7 @@ LARGE = 4000  # bytes from which a file counts as a large object here
 class Scenario:
     """A push of a new dataset to its own repository; `faults` occur on the way.
 
+    paths   of uploads that it runs on: only what an upload does, and what follows it, differs
     before  files (of someone else) that are already on the Hub, None: no repository
     code    the expected exit code
     commits that the push makes
@@ -38,7 +40,7 @@ class Scenario:
 
     name: str
     faults: list[Fault] = field(default_factory=list)
-    paths: tuple[str, ...] = (LFS, XET)
+    paths: tuple[str, ...] = (LFS,)
     options: tuple[str, ...] = ()
     before: dict[str, bytes] | None = None
     token: str = WRITER
@@ -65,18 +67,19 @@ class Outcome:
 
 
 def scenarios() -> Iterator[Scenario]:
-    yield Scenario("no fault")
+    yield Scenario("no fault", paths=BOTH)
     for step in ("look", "tree", "create", "validate", "preupload", "commit"):
         kind: str | int
         for kind in (429, 500, RESET, LOST):
-            yield Scenario(f"{step}: {kind}", [_fault(step, kind)])
+            paths = BOTH if step == "commit" else (LFS,)
+            yield Scenario(f"{step}: {kind}", [_fault(step, kind)], paths)
     for path, steps in ((LFS, ("batch", "put", "verify")), (XET, ("token", "xorb", "shard"))):
         for step in steps:
             cut: list[str | int] = [CUT] if step == steps[1] else []
             for kind in (429, 500, RESET, *cut, LOST):
                 yield Scenario(f"{step}: {kind}", [_fault(step, kind)], (path,))
     for kind in (500, RESET):
-        yield Scenario(f"resolve (reading back): {kind}", [_fault("resolve", kind)])
+        yield Scenario(f"resolve (reading back): {kind}", [_fault("resolve", kind)], BOTH)
     for step, options in (
         ("branch", ("--revision", "dev")),
         ("tag", ("--tag", "v1")),
@@ -84,13 +87,13 @@ def scenarios() -> Iterator[Scenario]:
     ):
         yield Scenario(f"{step}: lost", [_fault(step, LOST)], options=options)
     for step in ("create", "commit"):
-        yield Scenario(f"{step}: 500, but done", [Fault(step, LATE)])
-    yield Scenario("commit: 500 for ever", [Fault("commit", 500, 99)], code=1, commits=0)
+        yield Scenario(f"{step}: 500, but done", [Fault(step, LATE)], BOTH)
+    yield Scenario("commit: 500 for ever", [Fault("commit", 500, 99)], BOTH, code=1, commits=0)
     last = [Fault("commit", 500, 4), Fault("commit", LOST)]
-    yield Scenario("commit: 500 four times, then lost", last)
+    yield Scenario("commit: 500 four times, then lost", last, BOTH)
     yield Scenario("put: 507 for ever", [Fault("put", 507, 99)], (LFS,), code=1, commits=0)
     asked = Fault("commit", 429, retry_after=9999)
-    yield Scenario("commit: 429, wait 9999 s", [asked], code=1, commits=0)
+    yield Scenario("commit: 429, wait 9999 s", [asked], BOTH, code=1, commits=0)
     yield Scenario("wrong token", token=STRANGER, code=2, commits=0)
     yield Scenario("no permission", token=READER, before={}, code=2, commits=0)
     other = {"README.md": b"mine", "notes.txt": b"keep"}
