@@ -33,7 +33,7 @@ STARTS_WORKERS = {"pooled", "pooled_tasks"}
 
 LONG = {"test_as_loaded", "test_commands", "test_corpus", "test_memory", "test_push",
         "test_push_faults", "test_ray", "test_resume"}  # fmt: skip
-"""Modules with tests that take seconds or wait: they run first, so that both workers end at once."""
+"""Modules with tests that take seconds or wait: they run first, and the workers end together."""
 
 
 def pytest_collection_modifyitems(items):
