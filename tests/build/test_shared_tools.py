@@ -2,9 +2,10 @@
 
 import json
 import random
+import shutil
 
 import pytest
-from support.logs.claude_code import SessionLog
+from support.places import CASES
 from support.runs.builds import build, files, lines
 
 from builder.conversation import Conversation, Message, Text, ToolCall
@@ -114,12 +115,10 @@ def test_a_new_session_changes_the_definitions_of_the_others(logs, tmp_path):
 
 
 def test_logged_definitions_serve_sessions_of_the_same_version(tmp_path):
-    logged = SessionLog()
-    logged.user("Hi")
-    logged.answer("Hello.")
     folder = tmp_path / "in"
     folder.mkdir()
-    (folder / "logged.jsonl").write_bytes(logged.data())
+    requests = CASES / "claude-code" / "requests-rebuilt" / "input"
+    shutil.copy(requests / "equal-answers-are-distinguished" / "s.jsonl", folder)
     session(folder, 1, CALLS[0], "2.1.330")
     session(folder, 2, CALLS[1], "1.0.0")
     out = tmp_path / "out"

@@ -41,8 +41,8 @@ from builder.testing import read_counted
 AGENTS = sorted(name for name, reader in readers().items() if reader.is_agent)
 LINKED = ("claude-code", "pi", "qwen-code")
 """Formats whose lines name the line before them: a removed line is missed."""
-HOLED = ("lost-lines", "lost-parents", "hole")
-"""Cases that have holes."""
+HOLED = ("lost-lines", "lost-parents", "hole", "answers-cut", "requests-rebuilt", "sent-again")
+"""Cases that have holes, or answers whose end is not that of their lines."""
 FEW = 4
 """How many lines of a file are tried in the quick tier."""
 LONG = 200
