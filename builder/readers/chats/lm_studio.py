@@ -34,7 +34,7 @@ from builder.readers import declared
 from builder.readers.api.captures import Logs
 from builder.readers.api.dialects import OPENAI_CHAT
 from builder.readers.api.exchanges import Exchange
-from builder.readers.chats.pieces import turns
+from builder.readers.chats.exports import turns
 from builder.readers.toolkit import tags
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations

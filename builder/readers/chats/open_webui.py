@@ -29,7 +29,7 @@ from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.response_items import thoughts
-from builder.readers.chats.pieces import turns
+from builder.readers.chats.exports import turns
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.history import (
     Chat,
