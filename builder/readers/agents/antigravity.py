@@ -337,10 +337,11 @@ class _Steps:
         elif kind == "USER_INPUT":
             if model := _MODEL_NAME.search(text):
                 self.model = model[1]
-            self._text(where, text, harness=step.get("source") != "USER_EXPLICIT")
+            by_program = step.get("source") != "USER_EXPLICIT"
+            self.history.put(where, "user", [Text(text, by_program)] if text else [])
         elif kind in _INSERTED:
             self.reminded = self.reminded or kind == "EPHEMERAL_MESSAGE"
-            self._text(where, text, harness=True)
+            self.history.put(where, "user", [Text(text, harness=True)] if text else [])
         elif kind == "CHECKPOINT":  # a summary that may replace what precedes it
             self.missing |= {"history"}
             self._ignore("checkpoint")
@@ -357,10 +358,6 @@ class _Steps:
         self.counts[code] += 1
         self.records -= 1
 
-    def _text(self, where: str, text: str, *, harness: bool) -> None:
-        if text:
-            self.history.append(Message("user", (Text(text, harness=harness),)), where)
-
     def _answer(self, where: str, step: dict[str, Json], text: str) -> None:
         calls = as_dicts(step.get("tool_calls"))
         if not text and not calls:  # the program asks again (ERROR_MESSAGE)
@@ -376,9 +373,7 @@ class _Steps:
             parts.append(ToolCall(as_str(call.get("name")), arguments))
         untrained = None if step.get("status") == "DONE" else "aborted"
         untrained = "truncated" if as_list(step.get("truncated_fields")) else untrained
-        context = Context.lacking(self.missing)
-        message = Message("assistant", tuple(parts), where, untrained, context)
-        self.history.append(message, where, RequestHead(model=self.model))
+        self.history.answer(where, parts, self.missing, self.model, untrained)
         self.pending = len(calls)
         # A reminder is sent once: later requests no longer hold it.
         self.missing |= {"history"} if self.reminded else set()
@@ -397,7 +392,7 @@ class _Steps:
         result = ToolResult(
             (Text(text),) if text else (), is_error=status == "ERROR", is_interrupted=interrupted
         )
-        self.history.append(Message("tool", (result,)), where)
+        self.history.put(where, "tool", [result])
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from builder.conversation import (
-    Context,
     Event,
     Ignored,
     Json,
-    Message,
     Part,
     Reasoning,
     Text,
@@ -23,7 +21,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.toolkit.chat_messages import assistant_parts, content
-from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.history import SessionHistory
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -95,8 +93,9 @@ class _Session(RecordLog):
                     self.missing.add("reasoning")
             case "tool":
                 call_id = name_or_none(message.get("toolCallId"))
-                result = ToolResult(content(message.get("content")), call_id)
-                self.history.append(Message("tool", (result,)), where)
+                self.history.put(
+                    where, "tool", [ToolResult(content(message.get("content")), call_id)]
+                )
             case role:
                 added = (as_str(one.get("content")) for one in as_dicts(item.get("contextItems")))
                 parts: list[Part] = [Text(text, harness=True) for text in added if text]
@@ -106,12 +105,10 @@ class _Session(RecordLog):
                         {"type": "image"} if as_dict(part).get("type") == "imageUrl" else part
                         for part in logged
                     ]
-                parts += content(logged)
-                if parts:
-                    self.history.append(Message(as_str(role)[:40], tuple(parts)), where)
+                self.history.put(where, as_str(role)[:40], [*parts, *content(logged)])
         if summary := as_str(item.get("conversationSummary")):
             self.history.replace()
-            self.history.append(Message("user", (Text(summary, harness=True),)), where)
+            self.history.put(where, "user", [Text(summary, harness=True)])
             self.missing.add("history")  # how the summary is worded in the request is not logged
         return ""
 
@@ -124,12 +121,9 @@ class _Session(RecordLog):
         if thought and not any(isinstance(part, Reasoning) for part in parts):
             parts.insert(0, Reasoning(thought))
         parts = [p for p in parts if not isinstance(p, Text) or p.text.strip()]
-        if parts:
-            model = name_of(as_dict(message.get("usage")), "model") or self.model
-            context = Context.lacking(self.missing)
-            untrained = cut_code(item) or cut_code(message)
-            answer = Message("assistant", tuple(parts), where, untrained, context)
-            self.history.append(answer, where, RequestHead(model=model))
+        model = name_of(as_dict(message.get("usage")), "model") or self.model
+        untrained = cut_code(item) or cut_code(message)
+        self.history.answer(where, parts, self.missing, model, untrained)
         for state in states:
             call_id = name_of(state, "toolCallId") or name_of(as_dict(state.get("toolCall")), "id")
             status = as_str(state.get("status"))
@@ -145,7 +139,7 @@ class _Session(RecordLog):
                 is_error=status == "errored",
                 is_interrupted=status == "canceled",
             )
-            self.history.append(Message("tool", (result,)), where)
+            self.history.put(where, "tool", [result])
 
 
 READER = declared("continue", recognise=_recognise, read=_read)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import (
     Content,
-    Context,
     Event,
     Ignored,
     Json,
@@ -30,7 +28,7 @@ from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, media_of, results_apart
-from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.history import SessionHistory
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 from builder.sources.source import Source
@@ -86,11 +84,10 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
         for message in _messages(row, as_dicts(parts)):
             if is_summary:  # what the model sees begins here, in the role of the user
                 history.replace()
-                history.append(Message("user", as_harness(message.parts)), where)
+                history.put(where, "user", as_harness(message.parts))
             elif message.role == "assistant":
-                context = Context.lacking(missing)
-                head = RequestHead(model=name_or_none(row.get("model")))
-                history.append(replace(message, turn=where, context=context), where, head)
+                model = name_or_none(row.get("model"))
+                history.answer(where, message.parts, missing, model, message.untrained)
             else:
                 history.append(message, where)
                 # Attached texts are put behind the user's when the message is sent.

@@ -1,6 +1,6 @@
-"""Streams of events that agents print: Gemini CLI, Cursor, Managed Agents.
+"""Reads what agents write piece by piece: printed streams of events, Letta Code's transcripts.
 
-Source: docs/formats/event-streams.md.
+Source: docs/formats/event-streams.md, letta-code.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from functools import partial
 from typing import ClassVar
 
 from builder.conversation import (
-    Context,
     Event,
     Json,
     Message,
@@ -26,7 +25,7 @@ from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.anthropic import read_part
 from builder.readers.toolkit.chat_messages import content, joined, qualified, text_or_data
-from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.history import SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_list,
@@ -36,7 +35,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.rows import RecordLog, add_records, objects
+from builder.readers.toolkit.rows import RecordLog, add_records, objects, refused
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Record, Source
 
@@ -71,11 +70,8 @@ class _Stream(RecordLog):
             code, cut = None, ()
         if self.parts:
             parts = joined(self.parts) if self.IN_PIECES else tuple(self.parts)
-            context = Context.lacking(self.missing)
-            message = Message("assistant", (*parts, *cut), self.where, code, context)
-            self.history.append(message, self.where, RequestHead(model=self.model))
-        if self.results:
-            self.history.append(Message("tool", tuple(self.results)), self.where)
+            self.history.answer(self.where, (*parts, *cut), self.missing, self.model, code)
+        self.history.put(self.where, "tool", self.results)
         self.parts, self.results, self.where = [], [], ""
 
     def lose(self, where: str) -> None:
@@ -247,6 +243,113 @@ class _Managed(_Stream):
         return ""
 
 
+# -- transcripts of Letta Code: a tool_call has the call and its result ----------------------------
+
+_LINES = frozenset({"user", "assistant", "reasoning", "tool_call", "error"})
+
+
+def _is_line(item: dict[str, Json]) -> bool:
+    return as_str(item.get("kind")) in _LINES and "captured_at" in item
+
+
+def _is_printed(item: dict[str, Json]) -> bool:
+    """Returns whether a line is a message that `--output-format stream-json` prints."""
+    return item.get("type") == "message" and isinstance(item.get("message_type"), str)
+
+
+@dataclass(slots=True)
+class _Letta(_Stream):
+    """The lines so far. `response`: that of the open answer, if the log has one.
+
+    `is_cut`: the open answer stands beside a line that cannot be read, which may be a piece of it.
+    """
+
+    IN_PIECES: ClassVar[bool] = False
+
+    seen: set[str] = field(default_factory=set)
+    response: str | None = None
+    is_cut: bool = False
+
+    def lose(self, where: str) -> None:
+        """Notes that a line cannot be read: the answer beside it may lack it."""
+        self.is_cut = True
+        self.end()
+        RecordLog.lose(self, where)
+        self.is_cut = True
+
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds a line; returns the code for ignoring it, or ""."""
+        self.missing |= {"reminders"}
+        kind, text = as_str(value.get("kind")), as_str(value.get("text"))
+        line = as_str(value.get("source_line_id"))
+        if line in self.seen:
+            return "repeated_record"
+        self.seen |= {line} - {""}
+        if kind == "error" or kind not in _LINES:
+            return "error_message" if kind == "error" else unknown_code(value.get("kind"))
+        if kind == "user":
+            self.end()
+            self.is_cut = False
+            self.history.put(where, "user", [Text(text)] if text.strip() else [])
+            return ""
+        self._continue(name_or_none(value.get("source_message_id")), is_call=kind == "tool_call")
+        self.where = where
+        if kind == "tool_call":
+            self._call(value)
+        elif text.strip():
+            self.parts.append(Reasoning(text) if kind == "reasoning" else Text(text))
+        return ""
+
+    def _continue(self, response: str | None, *, is_call: bool) -> None:
+        """Ends the open answer, unless the next piece belongs to it."""
+        same = response is not None and response == self.response
+        follows = is_call and response is None and not self.results
+        if not same and not follows and (self.parts or self.results):
+            had_calls = bool(self.results) or any(isinstance(p, ToolCall) for p in self.parts)
+            self.end()
+            if is_call and response is None and had_calls:
+                self.missing.add("history")  # perhaps it was made together with the call before
+        self.response = response or self.response if follows else response
+
+    def _call(self, value: dict[str, Json]) -> None:
+        name, result = name_or_none(value.get("name")), value.get("resultText")
+        call_id, arguments = name_or_none(value.get("source_line_id")), value.get("argsText")
+        if name is None:
+            self.parts.append(Unparsed(as_str(arguments), "bad_call"))
+            return
+        self.parts.append(ToolCall(name, arguments, call_id))
+        if isinstance(result, str):
+            failed = value.get("resultOk") is False
+            self.results.append(ToolResult((Text(result),), call_id, name, is_error=failed))
+
+    def end(self, code: str | None = None, *cut: Part) -> None:
+        """Ends the open answer."""
+        if self.parts:
+            code, self.is_cut = "truncated" if self.is_cut else code, False
+            self.history.answer(self.where, (*self.parts, *cut), self.missing, untrained=code)
+        for result in self.results:
+            self.history.put(self.where, "tool", [result])
+        self.parts, self.results, self.response = [], [], None
+
+
+def _recognise_letta(source: Source) -> str | None:
+    if any(map(_is_printed, source.peek.objects)):
+        return "messages of Letta Code's stream-json (refused)"
+    return "lines with kind and captured_at" if any(map(_is_line, source.peek.objects)) else None
+
+
+def _read_letta(source: Source) -> Iterator[Event]:
+    if any(map(_is_printed, source.peek.objects)):
+        detail = "Letta Code's stream-json has pieces of answers without the prompts before them"
+        yield from refused(source, detail)
+        return
+    name = source.name.rpartition("/")[0].rpartition("/")[2] or "conversation"
+    log = _Letta(SessionHistory("letta-code", name, source.name))
+    records = yield from add_records(log, objects(source.records(), "a line that is "))
+    log.end()
+    yield from log.history.conversations(records)
+
+
 # -- readers ---------------------------------------------------------------------------------------
 
 
@@ -272,11 +375,14 @@ def _read(name: str, stream: type[_Stream], source: Source) -> Iterator[Event]:
     yield from log.history.conversations(count)
 
 
-READERS = tuple(
-    declared(name, recognise=partial(_recognise, is_event), read=partial(_read, name, stream))
-    for name, stream, is_event in (
-        ("gemini-stream-json", _Gemini, _is_gemini),
-        ("cursor-stream-json", _Cursor, _is_cursor),
-        ("managed-agents", _Managed, _managed_event),
-    )
+READERS = (
+    declared("letta-code", recognise=_recognise_letta, read=_read_letta),
+    *(
+        declared(name, recognise=partial(_recognise, is_event), read=partial(_read, name, stream))
+        for name, stream, is_event in (
+            ("gemini-stream-json", _Gemini, _is_gemini),
+            ("cursor-stream-json", _Cursor, _is_cursor),
+            ("managed-agents", _Managed, _managed_event),
+        )
+    ),
 )

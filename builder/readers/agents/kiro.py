@@ -158,11 +158,9 @@ def _conversation(where: str, value: dict[str, Json], names: Counter[str]) -> It
         for name, item in as_dict(user.get("content")).items():
             content = as_dict(item)
             results = as_dicts(content.get("tool_use_results"))
-            if results:
-                results_sent = tuple(_result(one, "tool_use_id") for one in results)
-                history.append(Message("tool", results_sent), place)
+            history.put(place, "tool", (_result(one, "tool_use_id") for one in results))
             if prompt := as_str(content.get("prompt")):
-                history.append(Message("user", (Text(prompt),)), place)
+                history.put(place, "user", [Text(prompt)])
             if name not in _TURNS:
                 history.append(unknown_message(name), place)
         # Hooks' and files' text is put before the prompt when it is sent.
@@ -314,7 +312,7 @@ class _Events(RecordLog):
                 self.system = text
                 return ""
             if not self.history.entries:  # a sub-agent's session begins with its prompt
-                self.history.append(Message("user", (Text(text),)), where)
+                self.history.put(where, "user", [Text(text)])
                 return ""
         if kind == "session_metadata" and payload.get("key") == "contextUsage":
             if self.open.where or self.calls:
@@ -335,8 +333,7 @@ class _Events(RecordLog):
         parts += [Media("image") for _ in as_list(payload.get("images"))]
         if payload.get("documents"):
             self.missing |= {"reminders"}
-        if parts:
-            self.history.append(Message("user", tuple(parts)), where)
+        self.history.put(where, "user", parts)
 
     def _say(self, where: str, payload: dict[str, Json]) -> None:
         kind = as_str(payload.get("operationType"))
@@ -401,15 +398,12 @@ class _Events(RecordLog):
         return None if left else ordered
 
     def _answer(self, answer: _Response, calls: Sequence[ToolCall]) -> None:
-        parts = (*answer.parts, *calls)
-        if parts:
-            untrained = None if answer.is_ended or calls else "aborted"
-            context = Context.lacking({*self.missing, "system"})
-            message = Message("assistant", parts, answer.where, untrained, context)
-            self.history.append(message, answer.where, RequestHead(model=self.model))
+        code = None if answer.is_ended or calls else "aborted"
+        parts, missing = (*answer.parts, *calls), {*self.missing, "system"}
+        self.history.answer(answer.where, parts, missing, self.model, code)
         for call in calls:
             if (result := self.results.get(call.id or "")) is not None:
-                self.history.append(Message("tool", (result,)), answer.where)
+                self.history.put(answer.where, "tool", [result])
 
 
 # -- sessions of the CLI ---------------------------------------------------------------------------

@@ -11,11 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from builder.conversation import (
     Content,
-    Context,
     Event,
     Json,
     Media,
-    Message,
     Part,
     Reasoning,
     Text,
@@ -27,7 +25,7 @@ from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.bodies import decompressed
-from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.history import SessionHistory
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -121,37 +119,29 @@ def _read_messages(history: SessionHistory, messages: Sequence[Json], model: str
         tagged = as_dict(item)
         if "User" in tagged:
             blocks = as_list(tagged["User"], "content")
-            parts = tuple(part for block in blocks for part in _user_part(block))
-            if parts:
-                history.append(Message("user", parts), place)
+            history.put(place, "user", (part for block in blocks for part in _user_part(block)))
             # A mention is sent with text around it that the log lacks.
             if any("Mention" in as_dict(block) for block in blocks):
                 missing |= {"reminders"}
         elif "Agent" in tagged:
             agent = as_dict(tagged["Agent"])
             blocks = as_list(agent.get("content"))
-            answer = tuple(part for block in blocks for part in _answer_part(block))
+            answer = (part for block in blocks for part in _answer_part(block))
             cut = any(
                 as_dict(block, "ToolUse").get("is_input_complete") is False for block in blocks
             )
-            if answer:
-                untrained = "truncated" if cut else cut_code(agent)
-                context = Context.lacking(missing)
-                message = Message("assistant", answer, place, untrained, context)
-                history.append(message, place, RequestHead(model=model))
-            results = as_dict(agent.get("tool_results"))
-            if results:
-                found = tuple(_result(key, as_dict(result)) for key, result in results.items())
-                history.append(Message("tool", found), place)
+            history.answer(place, answer, missing, model, "truncated" if cut else cut_code(agent))
+            results = as_dict(agent.get("tool_results")).items()
+            history.put(place, "tool", (_result(key, as_dict(result)) for key, result in results))
             if any("RedactedThinking" in as_dict(block) for block in blocks):
                 missing |= {"reasoning"}
         elif item == "Resume" or "Resume" in tagged:
-            history.append(Message("user", (Text(_RESUMED, harness=True),)), place)
+            history.put(place, "user", [Text(_RESUMED, harness=True)])
         elif "Compaction" in tagged:
             summary = as_str(tagged["Compaction"], "Summary")
             history.replace()
             missing |= {"history"} if summary else {"encrypted_context"}
-            history.append(Message("user", (Text(summary, harness=True),)), place)
+            history.put(place, "user", [Text(summary, harness=True)])
         else:
             history.append(unknown_message(next(iter(tagged), as_str(item))), place)
 

@@ -24,6 +24,7 @@ from builder.conversation import (
     Event,
     Json,
     Message,
+    Part,
     Text,
     ToolCall,
     ToolResult,
@@ -135,6 +136,24 @@ class SessionHistory:
         entry = HistoryEntry(message, where, request, changes, kind)
         self.entries.append(entry)
         return entry
+
+    def put(self, where: str, role: str, parts: Iterable[Part]) -> None:
+        """Appends a message of these parts, unless it is empty."""
+        if parts := tuple(parts):
+            self.append(Message(role, parts), where)
+
+    def answer(
+        self,
+        where: str,
+        parts: Iterable[Part],
+        missing: Iterable[str],
+        model: str | None = None,
+        untrained: str | None = None,
+    ) -> None:
+        """Appends an answer, unless it is empty; `missing`: what the log lacks of its request."""
+        if parts := tuple(parts):
+            message = Message("assistant", parts, where, untrained, Context.lacking(missing))
+            self.append(message, where, RequestHead(model=model))
 
     def rewind(self, length: int) -> None:
         """Takes back all but the first `length` messages."""
