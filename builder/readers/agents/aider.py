@@ -67,7 +67,6 @@ class _HistoryBlock:
 
     @property
     def text(self) -> str:
-        """Returns the lines as one text."""
         return "\n".join(self.lines).strip("\n").rstrip()
 
 
@@ -339,7 +338,6 @@ def _recognise(source: Source) -> str | None:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of each session or request."""
     try:
         data = source.whole()
     except STREAM_ERRORS as error:

@@ -167,7 +167,6 @@ def _answer(item: dict[str, Json], context: Context) -> Message:
 
 
 def _split(blocks: Json) -> tuple[tuple[Part, ...], tuple[ToolResult, ...]]:
-    """Returns the parts and the results of a message of the user."""
     parts: list[Part] = []
     results: list[ToolResult] = []
     for value in as_list(blocks):

@@ -241,7 +241,6 @@ def _answer_parts(
 
 
 def _tool(value: int | bytes) -> Json:
-    """Returns a definition in OpenAI's shape."""
     if not (tool := _fields(value)):
         return {}
     parameters = json_in_text(protobuf.text(tool, 3))
@@ -329,7 +328,6 @@ class _Steps:
     reminded: bool = False
 
     def add(self, where: str, step: dict[str, Json]) -> None:
-        """Adds a step."""
         kind, text = as_str(step.get("type")), as_str(step.get("content"))
         self.records += 1
         if kind == "PLANNER_RESPONSE":

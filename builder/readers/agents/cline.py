@@ -201,7 +201,6 @@ def _sent_value(value: Json, media: list[Media]) -> Json:
 
 
 def _no_result(call: ToolCall) -> ToolResult:
-    """Returns the result that is sent for a call without one."""
     text = f"Tool execution was interrupted before a result was produced. Tool: {call.name}."
     return ToolResult((Text(text),), call.id, call.name, is_error=True, is_interrupted=True)
 
@@ -261,7 +260,6 @@ _FAILED = (
 
 
 def _texts(content: Json) -> Iterator[str]:
-    """Yields the texts of a message's content."""
     return (as_str(one, "text") for one in _blocks(content) if one.get("type") == "text")
 
 
@@ -547,7 +545,6 @@ def _list_kind(items: list[dict[str, Json]]) -> str | None:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversation of a session, or the conversations of a task."""
     document = source.document()
     if isinstance(document, Problem):
         source.count_records()
@@ -565,7 +562,6 @@ def _read(source: Source) -> Iterator[Event]:
 
 
 def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
-    """Yields the conversation of a session (layout A)."""
     items, lost = yield from _objects(source, as_list(document["messages"]))
     if not items:
         return
@@ -621,7 +617,6 @@ def _conversation(
 
 
 def _task(source: Source, document: list[Json]) -> Iterator[Event]:
-    """Yields the segments of a task (layout B)."""
     rows, lost = yield from _objects(source, document)
     scope = str(next((row["ts"] for _, row in rows if "ts" in row), source.name))
     seen: set[str] = set()

@@ -237,12 +237,10 @@ class _RolloutTurn:
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The calls among its parts."""
         return [part for part in self.parts if isinstance(part, ToolCall)]
 
     @property
     def text(self) -> str:
-        """Its texts, concatenated."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
@@ -385,7 +383,6 @@ class _Rollout:
         self._begin()
 
     def _begin(self) -> None:
-        """Begins a segment without a history."""
         self.segment += 1
         self.turns: list[_RolloutTurn] = []
         self.open: _RolloutTurn | None = None

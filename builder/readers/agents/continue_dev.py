@@ -82,7 +82,6 @@ class _Session(RecordLog):
     thought: str = ""
 
     def add(self, where: str, item: dict[str, Json]) -> str:
-        """Adds an item of the history; none is ignored."""
         message = as_dict(item.get("message"))
         match message.get("role"):
             case "assistant":

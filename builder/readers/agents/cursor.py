@@ -402,10 +402,7 @@ def _read_transcript(source: Source, name: str) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _Transcript(RecordLog):
-    """The lines so far."""
-
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds a line; returns the code for ignoring it, or ""."""
         if not _is_line(value):
             return _KNOWN.get(as_str(value.get("type"))) or unknown_code(value.get("type"))
         for message in read_message({**as_dict(value["message"]), "role": value["role"]}):

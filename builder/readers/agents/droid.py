@@ -89,7 +89,6 @@ class _Log(RecordLog):
         self.turn = None
 
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds a record; returns the code for ignoring it, or ""."""
         kind = as_str(value.get("type"))
         if kind == "message" and isinstance(value.get("message"), dict):
             begun = len(self.history.entries)

@@ -73,7 +73,6 @@ def _is_header(value: dict[str, Json]) -> bool:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of each session of a file."""
     names: Counter[str] = Counter()
     name = source.name.rpartition("/")[2].partition(".")[0] or "session"
     session = _Session(source.name, SessionHistory(_NAME, name, _NAME))
@@ -125,7 +124,6 @@ class _Session:
         self.has_gap = True
 
     def take(self, where: str, value: dict[str, Json]) -> None:
-        """Reads one event."""
         kind = as_str(value.get("type"))
         data = as_dict(value.get("data"))
         logged = value.get("seq", value.get("seq0"))

@@ -106,7 +106,6 @@ def _is_gemini(item: dict[str, Json]) -> bool:
 
 class _Gemini(_Stream):
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds an event; returns the code for ignoring it, or ""."""
         self.missing |= {"reminders", "reasoning"}
         kind, role, call_id = as_str(value.get("type")), value.get("role"), value.get("tool_id")
         if kind == "message" and role == "assistant":
@@ -142,7 +141,6 @@ def _is_cursor(item: dict[str, Json]) -> bool:
 
 class _Cursor(_Stream):
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds an event; returns the code for ignoring it, or ""."""
         kind, body = as_str(value.get("type")), as_dict(value.get("message")).get("content")
         if kind == "user":
             self.ask(where, "user", body)
@@ -206,7 +204,6 @@ class _Managed(_Stream):
     IN_PIECES: ClassVar[bool] = False
 
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds an event; returns the code for ignoring it, or ""."""
         event = _managed_event(value)
         kind = as_str(event.get("type"))
         if kind == "agent.message":
@@ -278,7 +275,6 @@ class _Letta(_Stream):
         self.is_cut = True
 
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds a line; returns the code for ignoring it, or ""."""
         self.missing |= {"reminders"}
         kind, text = as_str(value.get("kind")), as_str(value.get("text"))
         line = as_str(value.get("source_line_id"))
@@ -323,7 +319,6 @@ class _Letta(_Stream):
             self.results.append(ToolResult((Text(result),), call_id, name, is_error=failed))
 
     def end(self, code: str | None = None, *cut: Part) -> None:
-        """Ends the open answer."""
         if self.parts:
             code, self.is_cut = "truncated" if self.is_cut else code, False
             self.history.answer(self.where, (*self.parts, *cut), self.missing, untrained=code)

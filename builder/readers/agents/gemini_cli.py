@@ -442,8 +442,6 @@ class _State:
 
 @dataclass(slots=True)
 class _Session:
-    """A session while its log is replayed."""
-
     id: str
     closed: list[_State] = field(default_factory=list)
     now: _State = field(default_factory=lambda: _State({}))

@@ -246,8 +246,6 @@ def _segments(rows: Sequence[_Row], *, is_whole: bool) -> Iterator[tuple[list[_R
 
 @dataclass(slots=True)
 class _Reading:
-    """Reads the rows of a segment."""
-
     keys: CallKeys
     messages: list[Message] = field(default_factory=list)
 

@@ -91,7 +91,6 @@ def _is_old(value: dict[str, Json]) -> bool:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a session."""
     if source.peek.kind != "folder" and any(map(_is_update, source.peek.objects)):
         detail = "updates.jsonl has results as the screen got them, not as the model read them"
         yield from refused(source, detail)
@@ -149,7 +148,6 @@ class _Rows(RecordLog):
     server: bool = False
 
     def add(self, where: str, row: dict[str, Json]) -> str:
-        """Adds a row; returns the code for ignoring it, or ""."""
         kind = row.get("type")
         if _is_old(row):
             message = chat_message(row)

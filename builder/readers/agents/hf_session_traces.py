@@ -70,8 +70,6 @@ def _is_exported(item: dict[str, Json]) -> bool:
 
 @dataclass(slots=True)
 class _Session:
-    """A session while its lines are read."""
-
     id: str
     first: str = ""
     last: str = ""
@@ -87,7 +85,6 @@ class _Session:
         self.keys = CallKeys(self.id)
 
     def take(self, where: str, message: dict[str, Json]) -> None:
-        """Adds a message."""
         self.first = self.first or where
         self.last = where
         self.records += 1
@@ -194,7 +191,6 @@ def _begun(header: dict[str, Json], name: str, names: Counter[str]) -> _Session:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the sessions of a file in order."""
     session: _Session | None = None
     fault: Problem | None = None
     names: Counter[str] = Counter()

@@ -115,7 +115,6 @@ def _is_store(folder: Listing) -> bool:
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims the control rows of a context."""
     if source.peek.kind == "folder":
         own = [m for m in source.members if _CONTEXT.fullmatch(_file(m)) or _file(m) == _WIRE]
         return next((reason for member in own if (reason := _recognise(member))), None)

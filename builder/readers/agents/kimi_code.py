@@ -191,7 +191,6 @@ class _Fold:
             self.history.entries.append(entry)
 
     def loop_event(self, event: dict[str, Json], where: str) -> None:
-        """Applies an event of the model's side."""
         kind = event.get("type")
         if self.has_lost and kind in ("content.part", "tool.call") and not self._step(event):
             self._begin(as_str(event.get("stepUuid")), where, is_damaged=True)
@@ -489,8 +488,6 @@ def _read(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _Agent:
-    """The replay of one wire file."""
-
     source: Source
     history: SessionHistory
     system: str | None = None

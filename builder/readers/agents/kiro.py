@@ -91,7 +91,6 @@ _TURNS = ("Prompt", "ToolUseResults", "CancelledToolUses")
 
 
 def _has_tables(source: Source) -> str | None:
-    """Returns which database a source is, or None."""
     columns = tables(source)
     if {"key", "conversation_id", "value"} <= columns.get("conversations_v2", frozenset()):
         return "a database with conversations_v2"
@@ -206,7 +205,6 @@ _SCREEN = frozenset({
 
 
 def _is_event(value: dict[str, Json]) -> bool:
-    """Returns whether a record is an event of a session."""
     payload = as_dict(value.get("payload"))
     kind = as_str(payload.get("type"))
     if kind in ("tool_call", "tool_result"):
@@ -222,7 +220,6 @@ def _is_description(value: dict[str, Json]) -> bool:
 
 
 def _read_events(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a session."""
     folder, _, file = source.name.rpartition("/")
     is_named = file in ("messages.jsonl", "")
     name = folder.rpartition("/")[2] if is_named and folder else file.removesuffix(".jsonl")
@@ -276,7 +273,6 @@ class _Events(RecordLog):
         self.is_cut = True
 
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds an event; returns the code for ignoring it, or ""."""
         payload = as_dict(value.get("payload"))
         kind = as_str(payload.get("type"))
         if kind == "user":
@@ -420,7 +416,6 @@ def _is_state(value: dict[str, Json]) -> bool:
 
 
 def _read_session(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a session's lines."""
     stem = source.name.rpartition("/")[2].removesuffix(".jsonl").removesuffix(".json") or "session"
     history = SessionHistory(_NAME, stem, source.name)
     log = _Log(history, model=from_sibling(source, f"{stem}.json", _model))
@@ -436,7 +431,6 @@ class _Log(RecordLog):
     again: int | None = None
 
     def add(self, where: str, value: dict[str, Json]) -> str:
-        """Adds a line; returns the code for ignoring it, or ""."""
         kind, data = value.get("kind"), as_dict(value.get("data"))
         if _is_state(value):
             return "state"
@@ -509,7 +503,6 @@ _KINDS = (
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims lines and events of sessions, their state, and databases."""
     if source.peek.kind == "sqlite":
         return _has_tables(source)
     for value in source.peek.objects:
@@ -520,7 +513,6 @@ def _recognise(source: Source) -> str | None:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a session or of a database."""
     found = source.peek.objects
     if source.peek.kind == "sqlite":
         yield from guarded(source, _read_database(source))

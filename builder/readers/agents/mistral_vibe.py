@@ -42,7 +42,6 @@ from builder.sources.source import Record, Source
 
 
 def _stored_message(value: dict[str, Json]) -> Message:
-    """Returns a message of the store or of a request."""
     role = as_str(value.get("role"))
     blocks = as_dicts(value.get("content"))
     if role == "assistant":
@@ -177,7 +176,6 @@ class _Replay:
                 self.counts["no_request"] += 1
 
     def _request(self, request: dict[str, Json], digest: str, where: str) -> None:
-        """Applies a request: its messages replace those before, or are appended to them."""
         update = as_dict(request.get("model_input"))
         messages = as_dict(update.get("messages"))
         catalog = as_dict(update.get("tool_catalog"))
@@ -207,7 +205,6 @@ class _Replay:
         self.answers[as_str(request.get("action_id"))] = entry
 
     def _answer(self, action: str, result: dict[str, Json]) -> None:
-        """Fills in the answer to a request."""
         entry = self.answers.pop(action, None)
         if entry is None:  # that of a compaction
             return
@@ -344,7 +341,6 @@ def _is_row(value: dict[str, Json]) -> bool:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a session."""
     session = source.name.rpartition("/")[2].removesuffix(".jsonl").removesuffix(".json")
     files = {member.name: member for member in source.members}
     if "CURRENT" in files:

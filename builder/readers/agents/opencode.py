@@ -86,11 +86,9 @@ class _StoreRow:
 
     @property
     def role(self) -> str:
-        """The logged role."""
         return as_str(self.info.get("role"))
 
     def of_type(self, kind: str) -> dict[str, Json] | None:
-        """Returns the first part of the type, or None."""
         return next((part for part in self.parts if part.get("type") == kind), None)
 
 
@@ -506,7 +504,6 @@ class _Store:
                     self.others[kind if kind in _OTHER_KINDS else unknown_code(kind)] += 1
 
     def events(self) -> Iterator[Event]:
-        """Yields the events of the whole store."""
         for session in sorted({*self.sessions, *self.messages}):
             yield from self._session(session)
         for key in sorted(self.parts):  # the remaining parts have no message

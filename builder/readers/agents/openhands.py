@@ -542,7 +542,6 @@ class _Session:
         return code
 
     def events(self, records: int, where: str = "") -> Iterator[Event]:
-        """Yields the conversations of all agents."""
         for agent in self.agents:
             if agent is self.main or agent.view:
                 yield from agent.events(records, complete=agent.ended is not None, where=where)
@@ -972,7 +971,6 @@ def _result(
 
 
 def _dump(source: Source) -> Iterator[Event]:
-    """Yields the conversation of a bare list of messages."""
     messages: list[Message] = []
     last = ""
     for record in objects(source.records(), "a message is "):

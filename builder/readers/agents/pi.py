@@ -461,7 +461,6 @@ def _summary(holder: Entry, role: str) -> Message | None:
 
 
 def _command_text(message: Entry) -> str:
-    """Returns the text of a command that the user ran (`!ls`) and its output."""
     output = as_str(message.get("output"))
     text = f"Ran `{as_str(message.get('command'))}`\n"
     text += f"```\n{output}\n```" if output else "(no output)"

@@ -113,7 +113,6 @@ class _Segment:
     """The record with which the answer began that the last record belongs to."""
 
     def add(self, content: Json, turn: str | None) -> None:
-        """Adds the messages of a Content."""
         context = Context.lacking({*_MISSING, *self.hidden}) if self.hidden else None
         for message in content_messages(content, self.keys):
             name = None if message.role == "tool" else turn

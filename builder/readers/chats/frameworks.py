@@ -140,7 +140,6 @@ class _PydanticAI(_Log):
 
 
 def _part_of(part: dict[str, Json]) -> Part:
-    """Returns a part of a response of PydanticAI."""
     match kind := as_str(part.get("part_kind")):
         case "text":
             return Text(as_str(part.get("content")))
@@ -155,7 +154,6 @@ def _part_of(part: dict[str, Json]) -> Part:
 
 
 def _request_message(part: dict[str, Json]) -> Message:
-    """Returns a part of a request of PydanticAI."""
     kind, value = as_str(part.get("part_kind")), part.get("content")
     call_id, name = (name_or_none(part.get(key)) for key in ("tool_call_id", "tool_name"))
     if kind == "user-prompt":
@@ -470,7 +468,6 @@ class _Framework:
     group: str = ""
 
     def histories(self, value: Json, name: str, depth: int = 0) -> Iterator[_Found]:
-        """Yields the histories in a document."""
         value = json_in_text(value)
         if isinstance(value, list) and any(map(self.is_message, value[:_PEEKED])):
             grouped: dict[str, list[Json]] = {}

@@ -61,7 +61,6 @@ def _recognise(source: Source) -> str | None:
 
 
 def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
-    """Yields the conversation of the responses with one conversation_id."""
     history = SessionHistory(_NAME, session, f"{_NAME}/{session}", f"conversation {session} ")
     known = tables(source)
     system: str | None = None

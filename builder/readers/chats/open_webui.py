@@ -169,7 +169,6 @@ def _body(value: dict[str, Json]) -> dict[str, Json]:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of each chat."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _read_store(source))
     else:

@@ -556,7 +556,6 @@ class _Log:
         self.nodes[line.uuid] = line
 
     def conversations(self) -> Iterator[Conversation]:
-        """Yields the conversations of all branches."""
         forks = [item for item in self.aside if item["type"] == FORK]
         self.nodes, self.inherited, shared = with_histories(self.source, self.nodes, forks)
         self.nodes = with_holes(self.nodes, self.lost)

@@ -164,7 +164,6 @@ class _Tree:
         return new, False
 
     def branch(self, leaf: SessionLine) -> list[SessionLine]:
-        """Returns the lines from the root to `leaf`."""
         return list(self._upwards(leaf.uuid, leaf))[::-1]
 
     def below(self, leaf: SessionLine) -> Iterator[SessionLine]:

@@ -114,7 +114,6 @@ def typed_texts(entries: Iterable[HistoryEntry]) -> list[str]:
 
 
 def _summary_text(typed: Iterable[str], summary: str) -> str:
-    """Returns the message with which a compacted history begins, as 1.0.102 words it."""
     messages = "\n".join(f"<user_message>\n{text}\n</user_message>" for text in typed)
     return (
         "Some of the conversation history has been summarized to free up context.\n\n"
@@ -449,7 +448,6 @@ class EventLog:
             self._abandon(agent)
 
     def _rewind(self, agent: _Agent, event_id: str) -> None:
-        """Takes back an event and all that followed."""
         number = self.numbers.get(event_id)
         if number is None:
             agent.has_gap = True

@@ -167,7 +167,6 @@ class _ChatSession:
             self.history.rewind(before)
 
     def conversations(self, records: int) -> Iterator[Event]:
-        """Yields the conversations of the session."""
         return self.history.conversations(records, version=self.version)
 
     def _prompt(self, request: dict[str, Json], metadata: dict[str, Json]) -> Iterator[Message]:
@@ -566,7 +565,6 @@ def _read_document(source: Source, name: str) -> Iterator[Event]:
 
 
 def _read_patches(source: Source, name: str) -> Iterator[Event]:
-    """Reads the lines of a patch log, each of which is a record."""
     root: Json = None
     is_damaged = False
     records = 0
