@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from builder.conversation import (
     Content,
@@ -37,8 +38,7 @@ from builder.readers.toolkit.narrow import (
     tuple_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import RecordLog, add_records, objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted, unknown_names
 from builder.sources.listing import Listing
 from builder.sources.source import Source
@@ -149,9 +149,10 @@ class _OpenStep:
 
 
 @dataclass(slots=True)
-class _Fold:
-    """The state of the replay.
+class _Replay(RecordLog):
+    """The replay of one wire file.
 
+    `model` is that of the last request.
     `has_gap`: the log lacks messages of the later requests. `has_lost`: a record before the next
     step cannot be read, which may have begun one. `counted` are the messages counted so
     far: the history, the number of its entries, that of messages, whether the next can be joined.
@@ -160,7 +161,12 @@ class _Fold:
     `keeps_reminders`: the next undo keeps those that belong to no prompt (2.1).
     """
 
-    history: SessionHistory
+    CUT_IS_LOST: ClassVar[bool] = True
+
+    system: str | None = None
+    tools: dict[str, Json] = field(default_factory=dict)
+    model: str | None = None
+    is_damaged: bool = False
     open: _OpenStep | None = None
     pending: dict[str, str] = field(default_factory=dict)
     deferred: list[HistoryEntry] = field(default_factory=list)
@@ -171,15 +177,98 @@ class _Fold:
     steered: set[HistoryEntry] = field(default_factory=set)
     keeps_reminders: bool = False
 
+    def lose(self, where: str) -> None:
+        """Notes that a record cannot be read: of the open step, or perhaps the begin of one."""
+        self.is_damaged = True
+        if self.open is not None:
+            self.open.is_damaged = True
+        else:
+            self.has_lost = True
+            self.history.append(lost_message(), where, kind="lost")
+
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        kind = as_str(value.get("type"))
+        if kind not in _HISTORY:
+            known = "state" if kind.startswith(_STATE) else unknown_code(value.get("type"))
+            return "repeated_message" if kind in _REPEATS else known
+        match kind:
+            case "context.append_message":
+                self.append_message(as_dict(value.get("message")), where)
+                self._note_damage(*self.history.entries[-1:])
+            case "context.append_loop_event":
+                event = as_dict(value.get("event"))
+                self.loop_event(event, where)
+                if event.get("type") == "step.begin" and self.open is not None:
+                    self.open.entry.request = RequestHead(self.system, None, self.model)
+                    self._note_damage(self.open.entry)
+            case "context.undo":
+                count = value.get("count")
+                self.undo(count if isinstance(count, int) else 0)
+            case "agent.switched":  # precedes the undo
+                self.keeps_reminders = True
+            case "context.clear":
+                self.reset([])
+            case "context.apply_compaction":
+                self.settle(where)
+                self.compact(value, where)
+            case "config.update" | "profile.bind":
+                self.system = name_or_none(value.get("systemPrompt")) or self.system
+            case "llm.tools_snapshot":
+                self.tools[as_str(value.get("hash"))] = value.get("tools")
+            case "llm.request":
+                self._request(value)
+            case _:  # swarm_mode.exit
+                self.end_swarm_mode()
+        return ""
+
+    def _note_damage(self, *entries: HistoryEntry) -> None:
+        """Marks answers after a lost record; a logged request states more about them."""
+        for entry in entries:
+            if self.is_damaged and entry.message.role == "assistant":
+                missing = {"history", "tools", *(["system"] if self.system is None else [])}
+                entry.message = replace(entry.message, context=Context.lacking(missing))
+
+    def _request(self, value: dict[str, Json]) -> None:
+        """Notes the request of the open step, and what the log lacks of it."""
+        if value.get("kind") == "compaction":
+            return
+        self.model = name_or_none(value.get("model")) or self.model
+        if self.open is None:  # the request of the step that begins next
+            return
+        sent = value.get("messageCount")
+        if isinstance(sent, int):
+            self.continue_compacted(sent)
+        missing: set[str] = set()
+        system = name_or_none(value.get("systemPrompt")) or self.system
+        tools = tuple_or_none(self.tools.get(as_str(value.get("toolsHash"))))
+        if system is None:
+            missing.add("system")
+        elif _digest(system.encode("utf-8", "surrogatepass")) != value.get("systemPromptHash"):
+            missing.add("digest")
+        if tools is None:
+            missing.add("tools")
+        elif _digest(packed(list(tools))) != value.get("toolsHash"):
+            missing.add("digest")
+        if self.has_gap or self.is_damaged or (sent is not None and sent != self.count()):
+            missing.add("history")
+        if "media" in as_str(value.get("projection")):
+            missing.add("media")
+        entry = self.open.entry
+        entry.request = RequestHead(system, tools, name_or_none(value.get("model")))
+        entry.message = replace(entry.message, context=Context.lacking(missing, "rendered"))
+
     # -- messages ----------------------------------------------------------------------------
 
-    def append_message(self, value: dict[str, Json], where: str, request: RequestHead) -> None:
+    def append_message(self, value: dict[str, Json], where: str) -> None:
         """Appends a message; while calls are pending, it waits for their results."""
         origin = as_dict(value.get("origin"))
         kind = _kind(origin)
         message = noted([_message(value, kind)], value, _KEYS)[0]
         entry = HistoryEntry(
-            message, where, request if message.role == "assistant" else None, kind=kind
+            message,
+            where,
+            RequestHead(self.system) if message.role == "assistant" else None,
+            kind=kind,
         )
         owner = origin.get("ownerPromptId") if kind in _REMINDERS else value.get("id")
         self.prompts[entry] = as_str(owner)
@@ -476,118 +565,17 @@ def _read(source: Source) -> Iterator[Event]:
         elif is_internal:
             for record in member.json_lines():
                 yield record if isinstance(record, Problem) else Ignored("helper_request")
-        elif member is source:
-            session = folder.removesuffix(".jsonl") or "session"
-            yield from _Agent(source, SessionHistory(_NAME, session, source.name)).events(names)
         else:
-            session = f"{folder}/{member.name.split('/')[-2]}" if "/" in member.name else folder
-            scope = f"{source.name}/{member.name}"
-            history = SessionHistory(_NAME, session, scope, f"{member.name} ")
-            yield from _Agent(member, history).events(names)
-
-
-@dataclass(slots=True)
-class _Agent:
-    source: Source
-    history: SessionHistory
-    system: str | None = None
-    tools: dict[str, Json] = field(default_factory=dict)
-    model: str | None = None  # of the last request
-    is_damaged: bool = False
-
-    def events(self, names: Counter[str]) -> Iterator[Event]:
-        """Yields a Problem for each damaged record, the ignored ones, and the conversations."""
-        fold = _Fold(self.history)
-        counts: Counter[str] = Counter()
-        records = 0
-        for record in objects(self.source.json_lines(), "a record that is "):
-            if isinstance(record, Problem):
-                self.is_damaged = True
-                if fold.open is not None:
-                    fold.open.is_damaged = True
-                else:
-                    fold.has_lost = True
-                    self.history.append(lost_message(), record.where, kind="lost")
-                yield replace(record, where=self.history.prefix + record.where)
-                continue
-            where, value = record
-            kind = as_str(value.get("type"))
-            if kind in _HISTORY:
-                records += 1
-                self._apply(fold, kind, value, where)
-            elif kind in _REPEATS:
-                counts["repeated_message"] += 1
-            else:
-                counts["state" if kind.startswith(_STATE) else unknown_code(value.get("type"))] += 1
-        fold.end()
-        yield from ignored(counts)
-        yield from self.history.conversations(records, names=names)
-
-    def _apply(self, fold: _Fold, kind: str, value: dict[str, Json], where: str) -> None:
-        match kind:
-            case "context.append_message":
-                fold.append_message(as_dict(value.get("message")), where, RequestHead(self.system))
-                self._note_damage(*self.history.entries[-1:])
-            case "context.append_loop_event":
-                event = as_dict(value.get("event"))
-                fold.loop_event(event, where)
-                if event.get("type") == "step.begin" and fold.open is not None:
-                    fold.open.entry.request = RequestHead(self.system, None, self.model)
-                    self._note_damage(fold.open.entry)
-            case "context.undo":
-                count = value.get("count")
-                fold.undo(count if isinstance(count, int) else 0)
-            case "agent.switched":  # precedes the undo
-                fold.keeps_reminders = True
-            case "context.clear":
-                fold.reset([])
-            case "context.apply_compaction":
-                fold.settle(where)
-                fold.compact(value, where)
-            case "config.update" | "profile.bind":
-                self.system = name_or_none(value.get("systemPrompt")) or self.system
-            case "llm.tools_snapshot":
-                self.tools[as_str(value.get("hash"))] = value.get("tools")
-            case "llm.request":
-                self._request(fold, value)
-            case _:  # swarm_mode.exit
-                fold.end_swarm_mode()
-
-    def _note_damage(self, *entries: HistoryEntry) -> None:
-        """Marks answers after a lost record; a logged request states more about them."""
-        for entry in entries:
-            if self.is_damaged and entry.message.role == "assistant":
-                missing = {"history", "tools", *(["system"] if self.system is None else [])}
-                entry.message = replace(entry.message, context=Context.lacking(missing))
-
-    def _request(self, fold: _Fold, value: dict[str, Json]) -> None:
-        """Notes the request of the open step, and what the log lacks of it."""
-        if value.get("kind") == "compaction":
-            return
-        self.model = name_or_none(value.get("model")) or self.model
-        if fold.open is None:  # the request of the step that begins next
-            return
-        sent = value.get("messageCount")
-        if isinstance(sent, int):
-            fold.continue_compacted(sent)
-        missing: set[str] = set()
-        system = name_or_none(value.get("systemPrompt")) or self.system
-        tools = tuple_or_none(self.tools.get(as_str(value.get("toolsHash"))))
-        if system is None:
-            missing.add("system")
-        elif _digest(system.encode("utf-8", "surrogatepass")) != value.get("systemPromptHash"):
-            missing.add("digest")
-        if tools is None:
-            missing.add("tools")
-        elif _digest(packed(list(tools))) != value.get("toolsHash"):
-            missing.add("digest")
-        if fold.has_gap or self.is_damaged or (sent is not None and sent != fold.count()):
-            missing.add("history")
-        if "media" in as_str(value.get("projection")):
-            missing.add("media")
-        entry = fold.open.entry
-        entry.request = RequestHead(system, tools, name_or_none(value.get("model")))
-        entry.message = replace(entry.message, context=Context.lacking(missing, "rendered"))
+            session, scope = folder.removesuffix(".jsonl") or "session", source.name
+            if member is not source:
+                session = f"{folder}/{member.name.split('/')[-2]}" if "/" in member.name else folder
+                scope = f"{source.name}/{member.name}"
+            prefix = "" if member is source else f"{member.name} "
+            replay = _Replay(SessionHistory(_NAME, session, scope, prefix))
+            records = objects(member.json_lines(), "a record that is ")
+            used = yield from add_records(replay, records)
+            replay.end()
+            yield from replay.history.conversations(used, names=names)
 
 
 def _digest(data: bytes) -> str:

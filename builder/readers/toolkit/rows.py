@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from builder.conversation import (
     Conversation,
@@ -263,6 +263,9 @@ def refused(source: Source, detail: str) -> Iterator[Event]:
 class RecordLog:
     """The records of one session so far; `missing` is what its next answers lack."""
 
+    CUT_IS_LOST: ClassVar[bool] = False
+    """A last record that was cut off is lost like any other; else the answer before it is whole."""
+
     history: SessionHistory
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
 
@@ -287,9 +290,9 @@ def add_records(
     counts: Counter[str] = Counter()
     for record in records:
         if isinstance(record, Problem):
-            if record.code != "truncated":
+            if record.code != "truncated" or log.CUT_IS_LOST:
                 log.lose(record.where)
-            yield record
+            yield replace(record, where=log.history.prefix + record.where)
         else:
             counts[log.add(*record)] += 1
     count = counts.pop("", 0)
