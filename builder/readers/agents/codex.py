@@ -40,7 +40,7 @@ from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Record, Source
 
-KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
+_KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -62,7 +62,7 @@ class _RolloutLine:
         return as_str(self.payload.get("type"))
 
 
-def line_of(record: Record) -> _RolloutLine | Problem:
+def _line_of(record: Record) -> _RolloutLine | Problem:
     """Returns the record as a line; bare items and the oldest header get a kind."""
     value = record.value
     if not isinstance(value, dict):
@@ -71,7 +71,7 @@ def line_of(record: Record) -> _RolloutLine | Problem:
     payload = value.get("payload")
     if isinstance(payload, dict):
         return _RolloutLine(record.where, kind, payload, isinstance(value.get("ordinal"), int))
-    if "payload" in value or kind in KINDS:
+    if "payload" in value or kind in _KINDS:
         return Problem("not_object", record.where, f"{kind[:40]}: its payload is not an object")
     if "record_type" in value:
         return _RolloutLine(record.where, as_str(value["record_type"]), value)
@@ -87,7 +87,7 @@ def _id_in(name: str) -> str:
     return match[0] if match else file.partition(".")[0] or "session"
 
 
-def typed_texts(lines: Sequence[_RolloutLine]) -> frozenset[str] | None:
+def _typed_texts(lines: Sequence[_RolloutLine]) -> frozenset[str] | None:
     """Collects the texts that the user typed from the events; None if no event has any."""
     texts: set[str] = set()
     for line in lines:
@@ -170,7 +170,7 @@ def _parent_lines(source: Source, base: tuple[str, int]) -> list[_RolloutLine] |
         above: tuple[str, int] | None = None
         following: int | None = None
         for record in file.json_lines():
-            line = record if isinstance(record, Problem) else line_of(record)
+            line = record if isinstance(record, Problem) else _line_of(record)
             value = {} if isinstance(record, Problem) else as_dict(record.value)
             ordinal = value.get("ordinal")
             if isinstance(line, Problem) or not isinstance(ordinal, int):
@@ -277,7 +277,7 @@ def _mark_replayed(
             turn.untrained = REPEAT if is_repeat else "stripped"
 
 
-def rebuilt(before: Sequence[_RolloutTurn], summary: str) -> list[_RolloutTurn]:
+def _rebuilt(before: Sequence[_RolloutTurn], summary: str) -> list[_RolloutTurn]:
     """Returns the history after a compaction of which only the summary is logged.
 
     Older builds kept the context at the start of the history and the user's messages, and appended
@@ -358,7 +358,7 @@ class _Rollout:
     def __init__(self, name: str, lines: Sequence[_RolloutLine]) -> None:
         self.id = _id_in(name)
         self.scope = name
-        self.typed = typed_texts(lines)
+        self.typed = _typed_texts(lines)
         self.texts = frozenset(_item_texts(lines))
         self.has_text_patch = any(
             line.item == "custom_tool_call" and line.payload.get("name") == "apply_patch"
@@ -648,7 +648,7 @@ class _Rollout:
             _mark_replayed(self.turns, before, is_encrypted=is_encrypted)
         else:
             self.changes["compaction_rebuilt"] += 1
-            self.turns = rebuilt(before, summary)
+            self.turns = _rebuilt(before, summary)
         self.open = None
         self.grew = False
 
@@ -722,7 +722,7 @@ def recognise(source: Source) -> str | None:
     header = bare = False
     for value in source.peek.objects:
         kind = as_str(value.get("type"))
-        if kind in KINDS and isinstance(value.get("payload"), dict):
+        if kind in _KINDS and isinstance(value.get("payload"), dict):
             return f"{kind} lines with a payload"
         header = (
             header
@@ -739,7 +739,7 @@ def read(source: Source) -> Iterator[Event]:
     lost: set[int] = set()  # positions before which a line cannot be read
     base: tuple[str, int] | None = None
     for record in source.json_lines():
-        line = record if isinstance(record, Problem) else line_of(record)
+        line = record if isinstance(record, Problem) else _line_of(record)
         if isinstance(line, Problem):
             lost.add(len(lines))
             yield line

@@ -173,7 +173,7 @@ class _PathStretch:
     exact_tools: bool = True
 
 
-def find_stretches(nodes: Sequence[Node]) -> list[_PathStretch]:
+def _find_stretches(nodes: Sequence[Node]) -> list[_PathStretch]:
     """Returns the stretches of a segment in order, at least one; the last has all its entries."""
     prompt = _Prompt()
     head: _Prompt | None = None  # the first system message, if nothing precedes it
@@ -769,7 +769,7 @@ class _Session:
             lost = as_str(segment[0].entry.get("firstKeptEntryId"))
             index = segment[0].entry.get("firstKeptEntryIndex")
             is_cut = start > 0 and (lost not in {"", *self.nodes} or index in self.lost)
-            for stretch in find_stretches(segment):
+            for stretch in _find_stretches(segment):
                 yield from self._stretch(stretch, problems, abandoned=abandoned, is_cut=is_cut)
 
     def _stretch(

@@ -66,13 +66,13 @@ class _Tree:
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 
 
-def file_media(file: dict[str, Json]) -> Media:
+def _file_media(file: dict[str, Json]) -> Media:
     """Returns the placeholder for a file with a `file_name`, whose content is not exported."""
     is_image = as_str(file.get("file_name")).lower().endswith(_IMAGES)
     return Media("image" if is_image else "file")
 
 
-def newest_leaf(nodes: Mapping[str, ChatNode], times: Mapping[str, str]) -> str | None:
+def _newest_leaf(nodes: Mapping[str, ChatNode], times: Mapping[str, str]) -> str | None:
     """Returns the leaf that was written last (`times`, else the order), preferably an answer."""
     order = {name: at for at, name in enumerate(nodes)}
 
@@ -204,7 +204,7 @@ def _question(item: dict[str, Json], blocks: list[dict[str, Json]]) -> Iterator[
             parts.append(Text(text, harness=True))
         else:
             parts.append(media_of(as_str(attachment.get("file_type"))))
-    parts += map(file_media, as_dicts(item.get("files")))
+    parts += map(_file_media, as_dicts(item.get("files")))
     for block in blocks:
         kind = as_str(block.get("type"))
         text = as_str(block.get("text"))
@@ -321,7 +321,7 @@ def _deepseek_chat(where: str, value: dict[str, Json]) -> _Tree:
     }
     current = _id(session.get("current_message_id"))
     times = {name: as_str(message.get("inserted_at")) for name, (_, message) in items.items()}
-    chosen = current if current in nodes else newest_leaf(nodes, times)
+    chosen = current if current in nodes else _newest_leaf(nodes, times)
     changes = dict(sorted(reading.changes.items()))
     return _Tree(name_of(session, "id") or where, nodes, chosen, changes=changes)
 
@@ -358,7 +358,7 @@ class _Reading:
             self.missing.add("history")
 
     def _parts(self, message: dict[str, Json], fragments: list[dict[str, Json]]) -> Iterator[Part]:
-        yield from map(file_media, as_dicts(message.get("files")))
+        yield from map(_file_media, as_dicts(message.get("files")))
         for fragment in fragments:
             kind, text = as_str(fragment.get("type")), as_str(fragment.get("content"))
             if kind in ("REQUEST", "RESPONSE", "TEMPLATE_RESPONSE"):
@@ -366,7 +366,7 @@ class _Reading:
             elif kind == "THINK":
                 yield from [Reasoning(text)] if text.strip() else []
             elif kind == "FILE":
-                yield from map(file_media, as_dicts(fragment.get("files")) or [fragment])
+                yield from map(_file_media, as_dicts(fragment.get("files")) or [fragment])
             elif kind in _SEARCHES:
                 self.changes["search_fragment"] += 1
             elif kind != "TIP":
@@ -428,7 +428,7 @@ def _grok_chat(where: str, value: dict[str, Json]) -> _Tree:
         name = name_or_none(item.get("_id")) or f"#{at}"
         nodes[name] = ChatNode(parent, tuple(_grok_messages(item, missing)))
     chat_id = name_of(as_dict(value.get("conversation")), "id") or where
-    return _Tree(chat_id, nodes, newest_leaf(nodes, {}))
+    return _Tree(chat_id, nodes, _newest_leaf(nodes, {}))
 
 
 def _grok_messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
@@ -483,7 +483,7 @@ def _librechat_chat(where: str, value: dict[str, Json]) -> _Tree:
         for name, item in messages.items()
     }
     times = {name: as_str(item.get("createdAt")) for name, item in messages.items()}
-    current, model = newest_leaf(nodes, times), model_of(options, "model")
+    current, model = _newest_leaf(nodes, times), model_of(options, "model")
     return _Tree(as_str(value.get("conversationId")) or where, nodes, current, model, system)
 
 

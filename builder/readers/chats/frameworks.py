@@ -582,7 +582,7 @@ class _Framework:
             yield Problem("no_messages", where, "no message with content", records)
 
 
-READERS = tuple(
+_READERS = tuple(
     declared(one.name, recognise=one.recognise, read=one.read)
     for one in (
         _Framework("pydantic-ai", "part_kind", _PydanticAI),

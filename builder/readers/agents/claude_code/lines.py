@@ -34,7 +34,7 @@ from builder.readers.toolkit.unknown_keys import carries_content
 INTERRUPTED = "[Request interrupted by user"
 """The beginning of the note that the user stopped the model; the rest differs by version."""
 
-CUT_OFF = ("Your response above was cut off mid-stream", "Output token limit hit.")
+_CUT_OFF = ("Your response above was cut off mid-stream", "Output token limit hit.")
 _INCOMPLETE = "The response above may be incomplete."
 _OVER_LIMIT = re.compile(r"response exceeded the \d+ output token maximum")
 """The program's notes to the model and the user that an answer was cut off."""
@@ -535,7 +535,7 @@ def _distance(
 def _notes_cut_off(line: SessionLine) -> bool:
     texts = [as_str(block.get("text")) for block in line.blocks]
     if line.kind == "user":
-        return line.is_meta and any(text.startswith(CUT_OFF) for text in texts)
+        return line.is_meta and any(text.startswith(_CUT_OFF) for text in texts)
     notes = (text.endswith(_INCOMPLETE) or _OVER_LIMIT.search(text) for text in texts)
     return not line.is_answer and any(notes)
 

@@ -112,7 +112,7 @@ class _RequestContext:
     context: Context
 
 
-def request_runs(
+def _request_runs(
     lines: Sequence[SessionLine],
     assembly: Assembly,
     requests: Requests,
@@ -604,7 +604,7 @@ class _Log:
         )
         kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
         repeated = self.targets | self.copied | kept
-        runs = request_runs(
+        runs = _request_runs(
             lines, assembly, requests, renders=renders, repeated=repeated, ends=self.ends
         )
         prompts = _command_prompts(lines)

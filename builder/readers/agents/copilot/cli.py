@@ -103,7 +103,7 @@ def split(sent: str, typed: str) -> Iterator[Text]:
         yield Text(after[2:], harness=True)
 
 
-def typed_texts(entries: Iterable[HistoryEntry]) -> list[str]:
+def _typed_texts(entries: Iterable[HistoryEntry]) -> list[str]:
     """Returns what the user typed in each message of a history."""
     users = (entry.message for entry in entries if entry.message.role == "user")
     own = (
@@ -319,7 +319,7 @@ class EventLog:
             case "session.compaction_complete" if data.get("success") is not False:
                 logged = as_str(data.get("summaryContent"))
                 is_known = self.renders and not agent.is_compacted
-                typed = typed_texts(history.entries) if is_known else None
+                typed = _typed_texts(history.entries) if is_known else None
                 summary = Text(
                     logged if typed is None else _summary_text(typed, logged), harness=True
                 )
