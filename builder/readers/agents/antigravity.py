@@ -56,7 +56,7 @@ def _read_store(source: Source, session: str, names: Counter[str], prefix: str) 
 
     `names`: ids that other conversations of the source have; `prefix` begins their places.
     """
-    steps: dict[int, tuple[int, ProtoMessage]] = {}
+    steps: _Steps = {}
     requests: list[_Request] = []
     problems: list[Problem] = []
     others = 0
@@ -80,18 +80,18 @@ def _read_store(source: Source, session: str, names: Counter[str], prefix: str) 
                 problems.append(Problem("unreadable", f"step {idx}", f"no message: {error}"))
     yield from problems
     last = max((at for at, item in enumerate(requests) if item.messages), default=None)
-    replay = _Replay(SessionHistory(_NAME, session, f"{_NAME}/{session}", prefix), steps)
+    history = SessionHistory(_NAME, session, f"{_NAME}/{session}", prefix)
     if last is None:
         detail = "no row of the database holds a request; the transcript is the only log"
         yield Problem("no_request", "gen_metadata", detail, records=len(requests))
     else:
-        replay.add(requests[last], requests[:last])
+        _replay(history, steps, requests[last], requests[:last])
         if later := requests[last + 1 :]:
             detail = "requests after the last one that the database holds"
             yield Problem("no_request", f"gen_metadata {later[0].idx}", detail, records=len(later))
     if others:
         yield Ignored("repeated_message" if last is not None else "state", others)
-    yield from replay.history.conversations(0 if last is None else last + 1, names=names)
+    yield from history.conversations(0 if last is None else last + 1, names=names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +125,6 @@ class _Request:
         messages = tuple(map(protobuf.fields, metadata.get(2, ())))
         return cls(idx, steps, metadata, messages, checks)
 
-    def head(self) -> RequestHead:
-        """Returns what the request holds besides its messages."""
-        tools = tuple(map(_tool, self.metadata.get(8, ())))
-        model = protobuf.text(self.metadata, 21) or protobuf.text(self.metadata, 19)
-        return RequestHead(protobuf.text(self.metadata, 1) or None, tools, model or None)
-
     def missing(self, later: _Request) -> set[str]:
         """Returns what the log lacks of this request, by the checksums of a later one."""
         points = self.checks.keys() & later.checks.keys()
@@ -139,65 +133,61 @@ class _Request:
         return names | ({"history"} if changed - {-1} else set())
 
 
-@dataclass(slots=True)
-class _Replay:
-    """The history of the requests; `steps` are the answers and reminders among the steps."""
+_Steps = dict[int, tuple[int, ProtoMessage]]
+"""The answers and reminders among the steps: their type and payload, by number."""
 
-    history: SessionHistory
-    steps: dict[int, tuple[int, ProtoMessage]]
 
-    def add(self, request: _Request, earlier: list[_Request]) -> None:
-        """Adds the last request, and the earlier ones whose reminders it no longer holds."""
-        head = request.head()
-        lacks = set() if head.system is not None else {"system"}
-        rendered = Context.lacking(lacks, "rendered")
-        entries: list[HistoryEntry] = []
-        for at, value in enumerate(request.messages):
-            step = protobuf.number(value, 18)
-            message = _message(value, f"step {step}" if step else None)
-            entry = HistoryEntry(message, f"message {at}", kind=str(step))
-            if message.role == "assistant":
-                entry.request, entry.message = head, replace(message, context=rendered)
-            entries.append(entry)
-        if not entries or entries[-1].message.role != "assistant":
-            entries += self._answer(request, head, rendered)
-        answers = [at for at, item in enumerate(entries) if item.message.role == "assistant"]
-        by_step = {step: item for item in earlier for step in item.steps}
-        removed = {at: self._removed(entries, at) for at in answers[:-1]}
-        rebuilt = sum(map(bool, removed.values())) <= _MAX_REBUILT
-        for at in answers[:-1]:
-            own = by_step.get(int(entries[at].kind))
-            missing = lacks | (own.missing(request) if own is not None else set())
-            if removed[at] and not rebuilt:
-                missing |= {"reminders"}
-            context = Context.lacking(missing, "rendered")
-            entries[at].message = replace(entries[at].message, context=context)
-            if removed[at] and rebuilt:
-                self.history.replace([*entries[:at], *removed[at], entries[at]])
-        self.history.replace(entries)
+def _replay(
+    history: SessionHistory, steps: _Steps, request: _Request, earlier: list[_Request]
+) -> None:
+    """Adds the last request, and the earlier ones whose reminders it no longer holds."""
+    tools = tuple(map(_tool, request.metadata.get(8, ())))
+    model = protobuf.text(request.metadata, 21) or protobuf.text(request.metadata, 19)
+    head = RequestHead(protobuf.text(request.metadata, 1) or None, tools, model or None)
+    lacks = set() if head.system is not None else {"system"}
+    rendered = Context.lacking(lacks, "rendered")
+    entries: list[HistoryEntry] = []
+    for at, value in enumerate(request.messages):
+        step = protobuf.number(value, 18)
+        message = _message(value, f"step {step}" if step else None)
+        entry = HistoryEntry(message, f"message {at}", kind=str(step))
+        if message.role == "assistant":
+            entry.request, entry.message = head, replace(message, context=rendered)
+        entries.append(entry)
+    is_answered = bool(entries) and entries[-1].message.role == "assistant"
+    for step in () if is_answered else request.steps:  # it holds the answer if the request does not
+        kind, payload = steps.get(step, (0, {}))
+        value = _inner(payload, 20)
+        parts = _answer_parts(value, 3, protobuf.text(value, 1), value.get(7, []))
+        if kind == _ANSWER and parts:
+            message = Message("assistant", parts, f"step {step}", context=rendered)
+            entries.append(HistoryEntry(message, f"step {step}", head, kind=str(step)))
+    answers = [at for at, item in enumerate(entries) if item.message.role == "assistant"]
+    by_step = {step: item for item in earlier for step in item.steps}
+    removed = {at: _removed(steps, entries, at) for at in answers[:-1]}
+    rebuilt = sum(map(bool, removed.values())) <= _MAX_REBUILT
+    for at in answers[:-1]:
+        own = by_step.get(int(entries[at].kind))
+        missing = lacks | (own.missing(request) if own is not None else set())
+        if removed[at] and not rebuilt:
+            missing |= {"reminders"}
+        context = Context.lacking(missing, "rendered")
+        entries[at].message = replace(entries[at].message, context=context)
+        if removed[at] and rebuilt:
+            history.replace([*entries[:at], *removed[at], entries[at]])
+    history.replace(entries)
 
-    def _removed(self, entries: list[HistoryEntry], at: int) -> list[HistoryEntry]:
-        """Returns the reminders right before an answer that the last request no longer holds."""
-        kept = {int(item.kind) for item in entries}
-        first = max((int(item.kind) for item in entries[:at]), default=0)
-        return [
-            HistoryEntry(Message("user", (Text(text, harness=True),)), f"step {step}")
-            for step, (kind, payload) in self.steps.items()
-            if kind == _REMINDER and first < step < int(entries[at].kind) and step not in kept
-            if (text := protobuf.text(_inner(payload, 103), 1))
-        ]
 
-    def _answer(
-        self, request: _Request, head: RequestHead, context: Context
-    ) -> Iterator[HistoryEntry]:
-        """Yields the answer to the request from its step, if the request does not hold it."""
-        for step in request.steps:
-            kind, payload = self.steps.get(step, (0, {}))
-            value = _inner(payload, 20)
-            parts = _answer_parts(value, 3, protobuf.text(value, 1), value.get(7, []))
-            if kind == _ANSWER and parts:
-                message = Message("assistant", parts, f"step {step}", context=context)
-                yield HistoryEntry(message, f"step {step}", head, kind=str(step))
+def _removed(steps: _Steps, entries: list[HistoryEntry], at: int) -> list[HistoryEntry]:
+    """Returns the reminders right before an answer that the last request no longer holds."""
+    kept = {int(item.kind) for item in entries}
+    first = max((int(item.kind) for item in entries[:at]), default=0)
+    return [
+        HistoryEntry(Message("user", (Text(text, harness=True),)), f"step {step}")
+        for step, (kind, payload) in steps.items()
+        if kind == _REMINDER and first < step < int(entries[at].kind) and step not in kept
+        if (text := protobuf.text(_inner(payload, 103), 1))
+    ]
 
 
 def _inner(message: ProtoMessage, number: int) -> ProtoMessage:
@@ -309,14 +299,14 @@ def _conversation(
     counts: Counter[str],
     names: Counter[str],
 ) -> Iterator[Event]:
-    steps = _Steps(history, counts, {"system", "tools", *missing})
+    steps = _Transcript(history, counts, {"system", "tools", *missing})
     for _, (where, value) in sorted(found.items(), key=lambda item: item[0][0]):
         steps.add(where, value)
     yield from history.conversations(steps.records, names=names)
 
 
 @dataclass(slots=True)
-class _Steps:
+class _Transcript:
     """The steps so far. `pending` is the number of calls of the last answer without a result."""
 
     history: SessionHistory

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from builder.conversation import (
     Conversation,
@@ -203,17 +203,15 @@ def _conversations(
     numbered = Segments(session, records)
     targets: set[str] = set()
     for segment, hidden in _segments(rows, is_whole=not problems):
-        reading = _Reading(CallKeys(session))
-        for row in segment:
-            reading.take(row)
-        if not reading.messages:
+        messages = _messages(segment, CallKeys(session))
+        if not messages:
             continue
         place = span(segment[0].where, segment[-1].where)
         rewound = Problem("rewound", place, "hidden from the model later on", records=0)
         yield Conversation(
             id=numbered.next_name(),
             record=place,
-            messages=tuple(mark_repeats(reading.messages, targets)),
+            messages=tuple(mark_repeats(messages, targets)),
             model=model,
             records=numbered.take_records(),
             problems=(*problems, rewound) if hidden else problems,
@@ -244,17 +242,14 @@ def _segments(rows: Sequence[_Row], *, is_whole: bool) -> Iterator[tuple[list[_R
         yield last, True
 
 
-@dataclass(slots=True)
-class _Reading:
-    keys: CallKeys
-    messages: list[Message] = field(default_factory=list)
-
-    def take(self, row: _Row) -> None:
-        """Adds the messages of a row; tool results are in user messages."""
+def _messages(rows: Iterable[_Row], keys: CallKeys) -> list[Message]:
+    """Returns the messages of a segment; tool results are in messages of the user."""
+    found: list[Message] = []
+    for row in rows:
         parts: list[Part] = []
         results: list[ToolResult] = []
         for item in _for_model(row.content):
-            part = self._part(item)
+            part = _part(item, keys)
             if isinstance(part, ToolResult):
                 results.append(part)
             elif isinstance(part, Text) and not row.user:
@@ -262,58 +257,50 @@ class _Reading:
             elif part is not None:
                 parts.append(part)
         if results:
-            self.messages.append(Message("tool", tuple(results)))
+            found.append(Message("tool", tuple(results)))
         if not parts:
-            return
-        others = (at for at, one in enumerate(self.messages) if one.role != "tool")
-        at = max(others, default=-1)
-        last = self.messages[at] if at >= 0 else None
+            continue
+        at = max((at for at, one in enumerate(found) if one.role != "tool"), default=-1)
+        last = found[at] if at >= 0 else None
         is_answer = row.role == "assistant" and row.id is not None
         if is_answer and last and (last.role, last.turn) == (row.role, row.id):
             # Streaming wrote one message in several rows.
-            self.messages[at] = replace(last, parts=(*last.parts, *parts))
+            found[at] = replace(last, parts=(*last.parts, *parts))
         else:
             untrained = row.cut if row.role == "assistant" else None
-            self.messages.append(Message(row.role, tuple(parts), row.id, untrained))
+            found.append(Message(row.role, tuple(parts), row.id, untrained))
+    return found
 
-    def _part(self, item: dict[str, Json]) -> Part | None:
-        kind = as_str(item.get("type"))
-        match kind:
-            case "text":
-                text = as_str(item.get("text"))
-                return Text(text) if text else None
-            case "image":
-                return Media("image", as_str(item.get("mimeType")))
-            case "thinking" | "reasoning":
-                text = as_str(item.get("thinking") or item.get("text"))
-                return Reasoning(text) if text else None
-            case "toolRequest" | "frontendToolRequest":
-                return self._call(item)
-            case "toolResponse":
-                return self._result(item)
-        return None if kind in _SILENT else unknown_part(kind or "nothing")
 
-    def _call(self, item: dict[str, Json]) -> ToolCall | Unparsed:
-        call = as_dict(item.get("toolCall"))
-        value = as_dict(call.get("value"))
-        if call.get("status") == "error" or "name" not in value:
-            error = call.get("error", call)
-            return Unparsed(error if isinstance(error, str) else dumps(error), "bad_call")
-        call_id = name_or_none(item.get("id"))
-        return ToolCall(
-            as_str(value.get("name")), value.get("arguments"), call_id, self.keys.of(call_id)
-        )
-
-    def _result(self, item: dict[str, Json]) -> ToolResult:
-        call_id = name_or_none(item.get("id"))
-        result = as_dict(item.get("toolResult"))
-        value, error = result.get("value"), result.get("error")
-        if result.get("status") == "error":
-            text = Text(error) if isinstance(error, str) else Data(error)
-            return ToolResult((text,), call_id, is_error=True)
-        listed = value if isinstance(value, list) else as_list(value, "content")
-        shown = tuple(map(content_block, _for_model(listed)))
-        return ToolResult(shown, call_id, is_error=as_dict(value).get("isError") is True)
+def _part(item: dict[str, Json], keys: CallKeys) -> Part | None:
+    kind, call_id = as_str(item.get("type")), name_or_none(item.get("id"))
+    match kind:
+        case "text":
+            text = as_str(item.get("text"))
+            return Text(text) if text else None
+        case "image":
+            return Media("image", as_str(item.get("mimeType")))
+        case "thinking" | "reasoning":
+            text = as_str(item.get("thinking") or item.get("text"))
+            return Reasoning(text) if text else None
+        case "toolRequest" | "frontendToolRequest":
+            call = as_dict(item.get("toolCall"))
+            value = as_dict(call.get("value"))
+            if call.get("status") == "error" or "name" not in value:
+                error = call.get("error", call)
+                return Unparsed(error if isinstance(error, str) else dumps(error), "bad_call")
+            name, arguments = as_str(value.get("name")), value.get("arguments")
+            return ToolCall(name, arguments, call_id, keys.of(call_id))
+        case "toolResponse":
+            result = as_dict(item.get("toolResult"))
+            output, failure = result.get("value"), result.get("error")
+            if result.get("status") == "error":
+                shown = Text(failure) if isinstance(failure, str) else Data(failure)
+                return ToolResult((shown,), call_id, is_error=True)
+            listed = output if isinstance(output, list) else as_list(output, "content")
+            contents = tuple(map(content_block, _for_model(listed)))
+            return ToolResult(contents, call_id, is_error=as_dict(output).get("isError") is True)
+    return None if kind in _SILENT else unknown_part(kind or "nothing")
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:
