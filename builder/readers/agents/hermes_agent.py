@@ -6,13 +6,11 @@ Source: docs/formats/hermes-agent.md.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     Conversation,
-    Data,
     Event,
     Json,
     Message,
@@ -22,10 +20,9 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import declared
-from builder.readers.toolkit import tags
+from builder.readers.datasets import common_rows
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.marks import cut_code
@@ -63,7 +60,6 @@ _SKILLS, _MEMORY = "update the skill library", "saving to memory"
 """Texts of prompts by which the program makes the model review a conversation beside it."""
 _DELEGATED = "[ASYNC DELEGATION BATCH COMPLETE"
 """The beginning of a message in which the program hands over results of sub-agents."""
-_ROLES = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool"}
 
 
 def _recognise(source: Source) -> str | None:
@@ -132,8 +128,7 @@ def _read(source: Source) -> Iterator[Event]:
     elif any(map(_is_row, source.peek.objects)):
         yield from _rows(source, source.records(), {})
     else:
-        for record in objects(source.records()):
-            yield record if isinstance(record, Problem) else _trajectory(*record)
+        yield from common_rows.read(source)
 
 
 _SIZES = """
@@ -314,59 +309,6 @@ def _with_id(call: Json, answered: set[str]) -> Json:
     if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
     return {**item, "id": item["call_id"]}
-
-
-def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:
-    changes: Counter[str] = Counter()
-    tools: tuple[Json, ...] | None = None
-    messages: list[Message] = []
-    for turn in map(as_dict, as_list(row.get("conversations"))):
-        text = as_str(turn.get("value"))
-        match role := _ROLES.get(as_str(turn.get("from")), as_str(turn.get("from"))[:40]):
-            case "system":
-                try:
-                    text, found = tags.take_tools(text, changes)
-                except JsonFault as fault:
-                    return fault.at(where)
-                tools = found if tools is None else tools
-                parts: list[Part] = [Text(text)] if text.strip() else []
-            case "assistant":
-                parts = tags.assistant_parts(text, changes)
-            case "tool":
-                blocks = tags.responses(text)
-                parts = [_result(block) for block in ([text] if blocks is None else blocks)]
-            case _:
-                parts = [Text(text)]
-        if parts:
-            messages.append(Message(role or "none", tuple(parts)))
-    if not messages:
-        return Problem("no_messages", where, "a trajectory without turns")
-    return Conversation(
-        id=where,
-        record=where,
-        messages=tuple(messages),
-        tools=tools,
-        model=name_or_none(row.get("model")),
-        records=1,
-        changes=dict(sorted(changes.items())),
-        outcome=outcome_beside(row),
-    )
-
-
-def _result(block: str) -> ToolResult:
-    """Returns the result in a block; Hermes writes {tool_call_id, name, content}."""
-    try:
-        item = as_dict(loads(block))
-    except JsonFault:
-        item = {}
-    if not {"name", "content"} <= item.keys():
-        return ToolResult((Text(block),))
-    answer = item["content"]
-    return ToolResult(
-        (Text(answer) if isinstance(answer, str) else Data(answer),),
-        call_id=name_or_none(item.get("tool_call_id")),
-        name=name_or_none(item["name"]),
-    )
 
 
 READER = declared(
