@@ -28,6 +28,7 @@ from builder.conversation import (
 from builder.jsonio import dumps_compact, packed
 from builder.problem import Problem
 from builder.readers import declared
+from builder.readers.api.anthropic import read_part
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import CallKeys, mark_repeats
 from builder.readers.toolkit.history import supply_results
@@ -325,17 +326,8 @@ class _ClineReading:
             match block.get("type"):
                 case "text" if self.tags and not native:
                     parts += _assistant_parts(as_str(block.get("text")))
-                case "text":
-                    parts += [Text(text)] if (text := as_str(block.get("text"))) else []
-                case "thinking":
-                    parts += _reasoning(block.get("thinking"))
-                case "redacted_thinking":
-                    pass
-                case "tool_use":
-                    call_id = name_or_none(block.get("id"))
-                    parts.append(ToolCall(as_str(block.get("name")), block.get("input"), call_id))
                 case _:
-                    parts += self._other(block)
+                    parts += [part] if (part := read_part(block)) is not None else []
         for at, part in enumerate(parts):
             if isinstance(part, ToolCall):
                 parts[at] = self._call(part, f"{place}.{at}")

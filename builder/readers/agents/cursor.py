@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from builder.conversation import (
-    Content,
     Context,
     Event,
     Ignored,
@@ -29,7 +28,7 @@ from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.anthropic import read_message
 from builder.readers.toolkit import protobuf
-from builder.readers.toolkit.chat_messages import as_harness, content, content_block, tool_calls
+from builder.readers.toolkit.chat_messages import as_harness, content, tool_calls, tool_result
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
@@ -45,6 +44,7 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import RecordLog, add_records, objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.traces.parts import read_parts, read_result
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
     first_column,
@@ -153,51 +153,16 @@ class _Walk:
 
 
 def _message(value: dict[str, Json]) -> Message:
-    role = as_str(value.get("role"))[:40]
-    logged = value.get("content")
-    blocks = as_dicts(logged) if isinstance(logged, list) else []
+    role, logged = as_str(value.get("role"))[:40], value.get("content")
     if role == "assistant":
-        parts: list[Part] = [] if isinstance(logged, list) else list(content(logged))
-        parts += [part for block in blocks if (part := _answer_part(block)) is not None]
-        parts += tool_calls(value.get("tool_calls"))
-        return Message(role, tuple(parts))
+        return Message(role, (*read_parts(logged), *tool_calls(value.get("tool_calls"))))
     if role == "tool":
-        results = [block for block in blocks if block.get("type") == "tool-result"]
-        if not results:
-            results = [{"toolCallId": value.get("tool_call_id"), "result": logged}]
-        return Message(role, tuple(map(_result, results)))
-    own = as_dict(value, "providerOptions", "cursor")
-    texts = tuple(map(content_block, blocks)) if isinstance(logged, list) else content(logged)
-    is_summary = own.get("isSummary") is True
+        results = [one for one in as_dicts(logged) if one.get("type") == "tool-result"]
+        shown = ({**one, "content": one.get("experimental_content") or None} for one in results)
+        return Message(role, tuple(map(read_result, shown)) or (tool_result(value),))
+    texts = content(logged)
+    is_summary = as_dict(value, "providerOptions", "cursor").get("isSummary") is True
     return Message(role, as_harness(texts) if is_summary else texts)
-
-
-def _answer_part(block: dict[str, Json]) -> Part | None:
-    match block.get("type"):
-        case "reasoning":
-            thought = as_str(block.get("text"))
-            return Reasoning(thought) if thought else None
-        case "redacted-reasoning":
-            return None
-        case "tool-call":
-            arguments = block.get("args", block.get("input"))
-            call_id = name_or_none(block.get("toolCallId"))
-            return ToolCall(as_str(block.get("toolName")), arguments, call_id)
-        case _:
-            return content_block(block)
-
-
-def _result(block: dict[str, Json]) -> ToolResult:
-    logged = block.get("experimental_content") or block.get("result", block.get("output"))
-    call_id, name = name_or_none(block.get("toolCallId")), name_or_none(block.get("toolName"))
-    parts: tuple[Content, ...]
-    if isinstance(logged, str):
-        parts = (Text(logged),)
-    elif isinstance(logged, list) and all(isinstance(item, dict) for item in as_list(logged)):
-        parts = tuple(map(content_block, as_dicts(logged)))
-    else:
-        parts = (Text(dumps(logged)),) if logged is not None else ()
-    return ToolResult(parts, call_id, name, is_error=block.get("isError") is True)
 
 
 # -- chats ("composers") in state.vscdb -----------------------------------------------------------

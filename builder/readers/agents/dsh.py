@@ -17,9 +17,6 @@ from builder.conversation import (
     Event,
     Json,
     Message,
-    Part,
-    Reasoning,
-    ToolCall,
     ToolResult,
 )
 from builder.problem import Problem
@@ -39,6 +36,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
+from builder.readers.traces.parts import read_parts
 from builder.sources.source import Source
 
 _NAME = "dsh"
@@ -170,7 +168,7 @@ class _Session:
             missing += ["system"] if self.head.system is None else []
             missing += ["tools"] if self.head.tools is None else []
             code = cut_code(data) or (REPEAT if seq < self.inherited else None)
-            parts = tuple(map(_answer_part, as_dicts(message.get("content"))))
+            parts = tuple(read_parts(message.get("content")))
             read = Message("assistant", parts, name, code, Context.lacking(missing, "rendered"))
         return HistoryEntry(
             read, where, self.head if read.role == "assistant" else None, kind=str(seq)
@@ -206,17 +204,6 @@ def _results(data: dict[str, Json], message: dict[str, Json]) -> Iterator[ToolRe
             is_error=block.get("isError") is True,
             is_interrupted=as_str(data, "error", "code") in _UNKNOWN_RESULTS,
         )
-
-
-def _answer_part(block: dict[str, Json]) -> Part:
-    match block.get("type"):
-        case "reasoning":
-            return Reasoning(as_str(block.get("text")))
-        case "tool-call":
-            name, call_id = as_str(block.get("name")), name_or_none(block.get("id"))
-            return ToolCall(name, block.get("arguments"), call_id)
-        case _:
-            return content_block(block)
 
 
 READER = declared(_NAME, recognise=_recognise, read=_read)

@@ -8,20 +8,18 @@ from collections.abc import Iterator
 from builder.conversation import (
     Content,
     Conversation,
-    Data,
     Event,
     Ignored,
     Json,
     Message,
     Part,
-    Text,
     ToolResult,
     Unparsed,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import declared
-from builder.readers.toolkit.chat_messages import content_block
+from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
 from builder.readers.toolkit.rows import missing_records
 from builder.readers.toolkit.tags import call_of
@@ -89,7 +87,7 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
         else:
             records += 1
             source.seen(where, found)
-            parts += _content(found)
+            parts += content(found)
         parts += _calls(row.get("tool_calls"), where)
         if role == "tool":
             texts = tuple(part for part in parts if isinstance(part, Content))
@@ -105,15 +103,6 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
             records=records,
             problems=missing_records(lost),
         )
-
-
-def _content(value: Json) -> list[Part]:
-    """Returns the parts of a content: a string or a list of parts."""
-    if isinstance(value, str):
-        return [Text(value)] if value else []
-    if isinstance(value, list):
-        return [content_block(item) for item in value]
-    return [] if value is None else [Data(value)]
 
 
 def _calls(text: Json, where: str) -> list[Part]:

@@ -370,7 +370,7 @@ def _read(name: str, stream: type[_Stream], source: Source) -> Iterator[Event]:
     yield from log.history.conversations(count)
 
 
-_READERS = (
+READERS = (
     declared("letta-code", recognise=_recognise_letta, read=_read_letta),
     *(
         declared(name, recognise=partial(_recognise, is_event), read=partial(_read, name, stream))

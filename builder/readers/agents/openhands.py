@@ -997,4 +997,4 @@ _V1 = declared(
     is_store=lambda folder: folder.is_file(_STATE_FILE) and folder.is_dir(_EVENTS),
 )
 
-_READERS = (_V0, _V1)
+READERS = (_V0, _V1)

@@ -55,7 +55,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import RecordLog
-from builder.readers.traces.parts import PartNotes
+from builder.readers.traces.parts import PartNotes, read_part
 from builder.readers.traces.vercel_ai_sdk import read_ui_message
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import guarded, once, open_sqlite, rows, tables
@@ -237,7 +237,7 @@ class _LlamaIndex(_Log):
         role = {"chatbot": "assistant", "model": "assistant"}.get(
             as_str(item["role"]), as_str(item["role"])
         )
-        written = [part for block in blocks if (part := _block(block)) is not None]
+        written = [part for block in blocks for part in read_part(block)]
         if role in ("tool", "function"):
             shown = tuple(part for part in written if isinstance(part, Content))
             call_id, name = (name_or_none(extra.get(key)) for key in ("tool_call_id", "name"))
@@ -248,23 +248,6 @@ class _LlamaIndex(_Log):
             calls = ()  # additional_kwargs repeats the blocks
         self.put(where, Message(role, (*written, *calls)), {**item, **extra})
         return ""
-
-
-def _block(block: dict[str, Json]) -> Part | None:
-    """Returns a block of a message of LlamaIndex; None if it is empty."""
-    match kind := as_str(block.get("block_type")):
-        case "text":
-            return Text(as_str(block["text"])) if block.get("text") else None
-        case "thinking":
-            return Reasoning(as_str(block["content"])) if block.get("content") else None
-        case "tool_call":
-            call_id = name_or_none(block.get("tool_call_id"))
-            return ToolCall(as_str(block.get("tool_name")), block.get("tool_kwargs"), call_id)
-        case "image" | "audio" | "video":
-            return Media(kind)
-        case "document":
-            return Media("file")
-    return unknown_part(kind)
 
 
 _HAYSTACK = frozenset({
@@ -582,7 +565,7 @@ class _Framework:
             yield Problem("no_messages", where, "no message with content", records)
 
 
-_READERS = tuple(
+READERS = tuple(
     declared(one.name, recognise=one.recognise, read=one.read)
     for one in (
         _Framework("pydantic-ai", "part_kind", _PydanticAI),
