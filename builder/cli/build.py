@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -107,6 +108,7 @@ def build(
     if not out:
         raise UsageError("build: -o FOLDER is missing: where should the dataset go?")
     if engine == "local":
+        import_module("builder.build.build")  # workers that are forked from this process share it
         prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
     interrupt_on_sigterm()
     progress = BuildProgress(visible=output.in_words)

@@ -99,7 +99,7 @@ def escape_invisible(value: str) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    return value.isprintable() or value.translate({10: None, 9: None}).isprintable()
+    return value.isprintable() or value.replace("\n", "").replace("\t", "").isprintable()
 
 
 def marked(value: str, hits: Pattern[str] | None) -> Html:

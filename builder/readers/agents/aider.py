@@ -334,7 +334,9 @@ def _recognise(source: Source) -> str | None:
         return None
     if _REQUEST.match(source.head.lstrip()):
         return "requests (TO LLM …)"
-    return "sessions (# aider chat started at …)" if _HEADER.search(source.head) else None
+    # `re` would look at the beginning of each line for a pattern that begins with `^`.
+    is_log = b"# aider chat started at " in source.head and _HEADER.search(source.head)
+    return "sessions (# aider chat started at …)" if is_log else None
 
 
 def _read(source: Source) -> Iterator[Event]:

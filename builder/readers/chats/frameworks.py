@@ -577,10 +577,10 @@ READERS = tuple(
         ),
         _Framework("llamaindex", "additional_kwargs", _LlamaIndex),
         _Framework("haystack", r'meta\\*"\s*:\s*\{', _Haystack),
-        _Framework("autogen", r'(?:Assistant|User|System|Result)Message\\*"', _AutoGen),
+        _Framework("autogen", r'Message\\*"', _AutoGen),
         _Framework(
             "agno",
-            "stop_after_tool_call|add_to_agent_memory",
+            "_to(?:ol_call|_agent_memory)",
             _Agno,
             frozenset({"session_id", "runs"}),
         ),
