@@ -5,7 +5,7 @@ The content-security policy forbids style attributes, so only SVG attributes pos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -177,23 +177,10 @@ def table_html(table: AuditTable) -> Html:
 
 
 def _bar(title: str, value: float, most: float, goal: float | None, bad: float) -> Html:
-    marks = [
-        tag("title", plain(shorten(title, 2 * _NAME))),
-        _rect("fill", 0, 2, 100 * value / most, 8),
-    ]
-    if bad:
-        marks.append(_rect("bad", 0, 2, max(100 * min(bad, value) / most, 1.0), 8))
-    if goal is not None:
-        x = round(100 * goal / most, 2)
-        marks.append(tag("line", class_="goal", x1=x, x2=x, y1=0, y2=12,
-                         vector_effect="non-scaling-stroke"))  # fmt: skip
-    return tag("svg", *marks, role="img", viewBox="0 0 100 12", preserveAspectRatio="none")
-
-
-def _rect(kind: str, x: float, y: float, width: float, height: float) -> Html:
-    return tag(
-        "rect", class_=kind, x=round(x, 2), y=round(y, 2), width=round(max(width, 0), 2),
-        height=round(max(height, 0), 2),
+    return macro(
+        "charts", "bar", title=shorten(title, 2 * _NAME), width=100 * value / most,
+        bad=max(100 * min(bad, value) / most, 1.0) if bad else 0,
+        goal=None if goal is None else 100 * goal / most,
     )  # fmt: skip
 
 
@@ -234,10 +221,7 @@ def histogram_figure(histogram: Histogram) -> Html:
     if not histogram.counts or len(histogram.edges) != len(histogram.counts) + 1:
         return _section(key, histogram.title, "nothing to count", EMPTY)
     drawn, height = _drawing(histogram, key, _WIDTH)
-    svg = tag(
-        "svg", *drawn, role="img", class_="chart", viewBox=f"0 0 {_WIDTH} {height:g}",
-        aria_labelledby=f"{key}-t {key}-d",
-    )  # fmt: skip
+    svg = macro("charts", "chart", drawn=drawn, width=_WIDTH, height=f"{height:g}", key=key)
     lines = [[(str(name), ""), (_cell(count), "num")] for name, count in bin_counts(histogram)]
     heads = [(histogram.unit, ""), ("samples", "num")]
     rows = macro("charts", "rows", heads=heads, lines=lines, kind="numbers")
@@ -276,51 +260,35 @@ def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
     return list(histogram.edges[:-1:step]) + list(histogram.edges[-1:]), counts
 
 
-def _drawing(histogram: Histogram, key: str, width: int) -> tuple[list[Html], float]:
+def _drawing(histogram: Histogram, key: str, width: int) -> tuple[Html, float]:
     """Returns the contents of an `svg` element and its height; `key` is the prefix of its ids."""
     edges, counts = _merged(histogram)
     left, right, top = 8.0, width - 8.0, 22.0
     height = 150.0 if width > 400 else 105.0
-    most = max(counts) or 1
+    base, most = top + height, max(counts) or 1
     step = (right - left) / len(counts)
-    drawn = [
-        tag("title", plain(histogram.title), id=f"{key}-t"),
-        tag("desc", plain(description(histogram)), id=f"{key}-d"),
-    ]
-    for share in (0.5, 1.0):
-        y = round(top + height * (1 - share), 2)
-        drawn.append(tag("line", class_="grid", x1=left, x2=right, y1=y, y2=y))
-    drawn.append(_label(left, top - 5, f"{number(most)} samples", "muted"))
+    bars = []
     for at, (name, count) in enumerate(zip(_bins(edges), counts, strict=True)):
         tall = max(height * count / most, 1.5) if count else 0
-        bar = _rect("fill", left + at * step + 0.5, top + height - tall, step - 1, tall)
-        drawn.append(
-            tag("g", tag("title", plain(f"{name} {histogram.unit}: {number(count)}")), bar)
-        )
-    base = top + height
-    drawn.append(tag("line", class_="axis", x1=left, x2=right, y1=base, y2=base))
-    drawn += _ticks(edges, left, right, base)
-    drawn.append(_label(right, base + 34, histogram.unit, "muted", "end"))
+        place = (left + at * step + 0.5, base - tall, step - 1, tall)
+        bars.append((f"{name} {histogram.unit}: {number(count)}", place))
+    drawn = macro(
+        "charts", "bars", key=key, chart=histogram, described=description(histogram), left=left,
+        right=right, top=top, height=height, base=base, most=number(most), bars=bars,
+        ticks=[*_ticks(edges, left, right)],
+    )  # fmt: skip
     return drawn, base + 40
 
 
-def _ticks(edges: list[int], left: float, right: float, base: float) -> list[Html]:
+def _ticks(edges: list[int], left: float, right: float) -> Iterator[tuple[float, str, str]]:
+    """Yields the place of each tick, its number and the anchor of that."""
     step = (right - left) / (len(edges) - 1)
     single = all(high - low == 1 for low, high in pairwise(edges))  # labelled at its centre
     every = max(1, round((33 if single else 66) / step + 0.499))
-    drawn = []
     for at in range(0, len(edges) - single, every):
         x = round(left + (at + single / 2) * step, 2)
-        anchored = "end" if x > right - 20 else "middle" if x > left + 20 else None
-        drawn.append(tag("line", class_="axis", x1=x, x2=x, y1=base, y2=base + 4))
-        drawn.append(_label(x, base + 17, number(edges[at]), "muted", anchored))
-    return drawn
-
-
-def _label(x: float, y: float, caption: str, kind: str, anchored: str | None = None) -> Html:
-    return tag(
-        "text", plain(caption), class_=kind, x=round(x, 2), y=round(y, 2), text_anchor=anchored
-    )
+        anchored = "end" if x > right - 20 else "middle" if x > left + 20 else ""
+        yield x, number(edges[at]), anchored
 
 
 # -- tokens by part -----------------------------------------------------------------------------
@@ -331,10 +299,7 @@ def share_bar(
 ) -> Html:
     """Returns a bar of the parts of a sample, and of its trained text, with their tokens."""
     whole = max(length, 1)
-    drawn = [
-        _rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)
-        for start, end in spans
-    ]
+    drawn = [(100 * start / whole, max(100 * (end - start) / whole, 0.05)) for start, end in spans]
     share = percent(trained / max(sum(parts.values()), 1))
     caption = f"trained {number(trained)} ({share})" if trained else ""
     label = "Tokens by part, and the places of the trained text in the sample"
@@ -351,43 +316,31 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
     key, numbers = _anchor("table", table.key), table_html(table)
     if not parts:
         return _section(key, table.title, table.note, numbers)
-    below = [_rect("is-trained", 0, 9, 100 * trained, 3)] if trained else []
+    below = [(0, 100 * trained)] if trained else []
     caption = f"trained {percent(trained)}" if trained else ""
     label = "Tokens of the dataset by part, and the share of the trained text below"
     bar = _shares(parts, below, caption, label)
     return _section(key, table.title, "", join((bar, _numbers(table.note, numbers))))
 
 
-def _shares(parts: Mapping[str, int], below: list[Html], caption: str, label: str) -> Html:
-    """Returns a bar of parts above what is trained, and their names with counts and shares."""
-    drawn, names, at = [], [], 0.0
+def _shares(
+    parts: Mapping[str, int], below: Sequence[tuple[float, float]], caption: str, label: str
+) -> Html:
+    """Returns a bar of parts above what is trained, and their names with counts and shares.
+
+    `below` has (beginning, width) of each trained piece, in percent.
+    """
+    drawn, at = [], 0.0
     for name, count in parts.items():
-        kind, wide = f"part-{PARTS.index(name)}", 100 * count / sum(parts.values())
+        wide = 100 * count / sum(parts.values())
         words = f"{name} {number(count)} ({percent(wide / 100)})"
-        drawn.append(tag("g", tag("title", plain(words)), _rect(kind, at, 0, wide, 8)))
-        names.append(_key(kind, words))
+        drawn.append((f"part-{PARTS.index(name)}", words, at, wide))
         at += wide
-    names += [_key("is-trained", caption)] if caption else []
-    bar = tag("svg", *drawn, *below, viewBox="0 0 100 12", preserveAspectRatio="none", role="img",
-              aria_label=label, class_="bar")  # fmt: skip
-    return tag("div", bar, tag("p", *names, class_="scroll"), class_="shares")
-
-
-def _key(kind: str, words: str) -> Html:
-    square = tag("svg", _rect(kind, 0, 0, 10, 10), viewBox="0 0 10 10", aria_hidden="true")
-    return tag("span", square, plain(words))
+    return macro("charts", "shares", parts=drawn, below=below, caption=caption, label=label)
 
 
 # -- files for the card -------------------------------------------------------------------------
 
-_STYLE = Html(
-    "<style>"
-    "text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b2027}"
-    ".muted{fill:#596472}.fill{fill:#2260a8}.paper{fill:#ffffff}"
-    ".grid{stroke:#dde1e7}.axis{stroke:#596472}"
-    "</style>"
-)
-"""The Hub shows pictures on a light or dark page, so each contains its styles and background."""
 _WIDE, _MARGIN, _ROW, _PICTURE_ROWS = 640, 12, 24, 24
 
 
@@ -407,24 +360,17 @@ def picture(item: _Chart) -> bytes | None:
     values = [_size(row[column]) for row in rows]
     if not any(values):
         return None
-    drawn = [tag("title", plain(item.title), id="chart-t")]
     left, right = 220.0, _WIDE - 2 * _MARGIN - 70.0
+    lines = []
     for place, (row, value) in enumerate(zip(rows, values, strict=True)):
-        y = place * _ROW
         caption = _percent(value) if item.bars == "share" else number(value)
         wide = (right - left) * value / max(values)
-        drawn.append(_label(left - 10, y + 16, shorten(str(row[0]), 30), "name", "end"))
-        drawn.append(_rect("fill", left, y + 4, wide, _ROW - 8))
-        drawn.append(_label(left + wide + 6, y + 16, caption, "muted"))
+        lines.append((place * _ROW, shorten(str(row[0]), 30), wide, caption))
+    drawn = macro("charts", "lines", title=item.title, left=left, lines=lines, tall=_ROW - 8)
     return _file(drawn, len(rows) * _ROW)
 
 
-def _file(drawn: list[Html], height: float) -> bytes:
-    whole = height + 2 * _MARGIN
-    paper = tag("rect", class_="paper", width=_WIDE, height=f"{whole:g}", rx=6)
-    svg = tag(
-        "svg", _STYLE, paper, tag("g", *drawn, transform=f"translate({_MARGIN} {_MARGIN})"),
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDE} {whole:g}", width=_WIDE,
-        height=f"{whole:g}", role="img", aria_labelledby="chart-t",
-    )  # fmt: skip
+def _file(drawn: Html, height: float) -> bytes:
+    whole = f"{height + 2 * _MARGIN:g}"
+    svg = macro("charts", "file", drawn=drawn, width=_WIDE, height=whole, margin=_MARGIN)
     return f"{svg}\n".encode()

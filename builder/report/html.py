@@ -25,8 +25,6 @@ Html = Markup
 
 EMPTY = Html("")
 
-_VOID = frozenset({"br", "hr", "input", "meta"})
-_SVG_VOID = frozenset({"line", "path", "rect"})
 _KEPT = "\n\t"
 
 
@@ -60,10 +58,6 @@ def tag(element: str, /, *children: Html, **attributes: Attribute) -> Html:
     written = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None
     )
-    if element in _SVG_VOID and not children:
-        return Html(f"<{element}{written}/>")
-    if element in _VOID and not children:
-        return Html(f"<{element}{written}>")
     return Html(f"<{element}{written}>{''.join(children)}</{element}>")
 
 
