@@ -9,9 +9,9 @@ other in each round. The parts:
 
 - ratios: building from raw logs (fresh and repeated) and verifying the samples, relative to H:
   `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over the
-  finished samples. `fast` uses gigatoken, which is hidden otherwise. `floor` only renders the
+  finished samples. `fast` uses gigatoken, which is hidden otherwise, as the extra `secrets` is. `floor` only renders the
   samples with the template. `H, map alone` excludes start-up and loading
-- small: a build of data/, beyond the imports of transformers and datasets
+- small: a build of data/ and one of 7 MB, in one process
 - stages: CPU seconds per MB of log in each stage of a build with one worker, and how much text
   passes it
 - readers: MB of raw logs per CPU second, for each format in the corpus

@@ -67,14 +67,12 @@ class Bench:
     _made: dict[int, Copies] = field(default_factory=dict)
 
     def environment(self, *, fast: bool) -> Mapping[str, str]:
-        """Returns the environment of children: this tree's builder, and gigatoken only if `fast`.
+        """Returns the environment of children: this tree's builder with the extra `fast`, or none.
 
-        Otherwise gigatoken is hidden by a module of that name that cannot be imported.
+        A package of another extra is hidden by a module of its name that cannot be imported.
         """
-        hidden = self.scratch / "hidden"
-        hidden.mkdir(exist_ok=True)
-        (hidden / "gigatoken.py").write_text('raise ImportError("hidden by scripts/bench.py")\n')
-        paths = [str(ROOT)] if fast else [str(hidden), str(ROOT)]
+        hidden = [_hidden(self.scratch, name) for name in ("kingfisher_sdk", "gigatoken")]
+        paths = [*map(str, hidden[:1] if fast else hidden), str(ROOT)]
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(paths),
@@ -126,7 +124,9 @@ def ratios(one: Sequence[Cost], other: Sequence[Cost], of: Metric) -> list[float
     return [first / second for first, second in pairs if first is not None and second]
 
 
-def differences(one: Sequence[Cost], other: Sequence[Cost], of: Metric) -> list[float]:
-    """Returns one - other of the rounds in which both are known."""
-    pairs = [(of(first), of(second)) for first, second in zip(one, other, strict=True)]
-    return [first - second for first, second in pairs if first is not None and second is not None]
+def _hidden(scratch: Path, name: str) -> Path:
+    """Returns a folder with a module that cannot be imported."""
+    folder = scratch / f"without-{name}"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.py").write_text('raise ImportError("hidden by scripts/bench.py")\n')
+    return folder
