@@ -9,8 +9,8 @@ other in each round. The parts:
 
 - ratios: building from raw logs (fresh and repeated) and verifying the samples, relative to H:
   `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over the
-  finished samples. `fast` uses gigatoken, which is hidden otherwise, as the extra `secrets` is. `floor` only renders the
-  samples with the template. `H, map alone` excludes start-up and loading
+  finished samples. `fast` uses gigatoken, which is hidden otherwise, as the extra `secrets` is.
+  `floor` only renders the samples with the template. `H, map alone` excludes start-up and loading
 - small: a build of data/ and one of 7 MB, in one process
 - stages: CPU seconds per MB of log in each stage of a build with one worker, and how much text
   passes it
