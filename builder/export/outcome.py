@@ -160,18 +160,14 @@ class Exported:
         self.left_out[code] += 1
         self.first_left_out.setdefault(code, f"{row.file}:{row.number}: {message}")
 
-    def count(self, item: ExportItem, tokens: int, row: DatasetRow, style: Style) -> None:
+    def count(self, item: ExportItem, row: DatasetRow, style: Style) -> None:
         """Counts a sample that is exported."""
         sample = item.sample
-        self.written += 1
+        self._count_length(item.tokens)
         self.shapes["bare"] += is_bare(sample)
         self.shapes["following"] += is_following(sample, style)
         self.shapes["thinking"] += any(turn.reasoning for turn in item.dialogue.turns)
-        self.longest = max(self.longest, tokens)
-        self.longest_written = max(self.longest_written, wider(tokens, len(item.targets)))
-        self.over += over_limits([tokens])
-        for name, limit in DEFAULT_LENGTHS.items():
-            self.longer_than_default[name] += tokens > limit
+        self.longest_written = max(self.longest_written, wider(item.tokens, len(item.targets)))
         if not all(item.targets):
             self.with_context_turns += 1
             unit = "normalize.unit" if row.unit != CONVERSATION else "normalize.untrained_turns"
@@ -184,11 +180,14 @@ class Exported:
     def count_pairs(self, pairs: Sequence[PreferencePair]) -> None:
         """Counts exported preference pairs, by their longer sides."""
         for pair in pairs:
-            self.written += 1
-            self.longest = max(self.longest, pair.tokens)
-            self.over += over_limits([pair.tokens])
-            for name, limit in DEFAULT_LENGTHS.items():
-                self.longer_than_default[name] += pair.tokens > limit
+            self._count_length(pair.tokens)
+
+    def _count_length(self, tokens: int) -> None:
+        self.written += 1
+        self.longest = max(self.longest, tokens)
+        self.over += over_limits([tokens])
+        for name, limit in DEFAULT_LENGTHS.items():
+            self.longer_than_default[name] += tokens > limit
 
     def facts(self, target: Target) -> Facts:
         """Returns the facts that the configurations depend on."""

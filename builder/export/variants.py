@@ -163,6 +163,7 @@ _MESSAGES = messages_feature()
 class ExportItem:
     """A proven sample, its dialogue, and its rendering with the trained spans.
 
+    tokens   of the rendering
     targets  for each assistant turn, in order, whether it is trained
     prompt   the generation prompt of the inference mode that the spans are for
     reward   that of the run, as its log states it
@@ -172,6 +173,7 @@ class ExportItem:
     sample: Sample
     dialogue: Dialogue
     text: str
+    tokens: int
     spans: tuple[tuple[int, int], ...]
     targets: tuple[bool, ...]
     prompt: str

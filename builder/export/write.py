@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,7 +39,6 @@ from builder.export.variants import (
     reference_answer,
     reward_of,
 )
-from builder.finding import CheckFinding
 from builder.jsonio import dumps
 from builder.keys import write_keys
 from builder.normalize.units import example, plan_windows, turn_sizes
@@ -163,12 +162,9 @@ def export(
     Nothing is put in place if the loader fails with every sample. Raises UsageError if `dataset` or
     `out` cannot be used, or if the variant fits less than half of them.
     """
-    target = verifier.target
     asked = [trainer] if trainer is not None else variant.trainers
-    weighs = any(item.can_train(variant.name, "some") for item in asked)
-    changed: dict[int, str] = {}
-    only: Targets | None = None
-    unfit = ""
+    job = _Export(dataset, variant, verifier, asked, max_tokens)
+    exported = job.exported
     with folder_aside(
         out, replaceable=lambda path: fresh and is_export(path), hint=earlier_export
     ) as scratch:
@@ -176,25 +172,16 @@ def export(
         for _ in range(_ROUNDS):
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
-            exported = Exported(
-                variant.name, changed=changed, targets_advice=unfit, max_tokens=max_tokens
-            )
-            written = _write(
-                dataset, variant, root, verifier, exported, only, max_tokens, cut=not weighs
-            )
+            exported = job.begun()
+            written = job.write(root)
             if not exported.rows:
                 break
-            able = variant.able_trainers(exported.targets, target)
-            if only is None and not [item for item in asked if item in able]:
-                only = _most(asked, variant, exported, target)
-                if only is None and not able:
-                    raise UsageError(_refusal(variant, exported, target))
-                if only is not None:
-                    unfit = _misfit(asked, variant, exported, target)
-                    continue
-            _companions(variant, root, exported, target, able, out.resolve().name)
+            able = variant.able_trainers(exported.targets, verifier.target)
+            if job.only is None and job.restricts(able):
+                continue
+            job.write_companions(root, able, out.resolve().name)
             (root / VERIFIED).write_bytes(_verified(Manifest.of(expand_home(dataset)), verifier))
-            found = load(root, written, variant, target)
+            found = load(root, written, variant, verifier.target)
             exported.equal = found.equal
             if found.failure:
                 exported.problems.append(found.failure)
@@ -202,16 +189,10 @@ def export(
             if not found.changed:
                 put_in_place(root, out)
                 break
-            changed |= found.changed
+            job.changed |= found.changed
         else:
             exported.problems += found.changed.values()
     return exported
-
-
-def _would_train(trainer: Trainer, exported: Exported, target: Target) -> str:
-    better = trainer.variant_for(exported.targets, target)
-    instead = f" (not with --to {better})" if better else ""
-    return f"{exported.untrained}, which it would train{instead}"
 
 
 def earlier_export(folder: Path) -> str:
@@ -228,214 +209,278 @@ def is_export(folder: Path) -> bool:
     return all(re.fullmatch(r"[0-9]{6}\.[a-z.]+", path.name) for path in folder.iterdir())
 
 
-def _most(
-    trainers: Sequence[Trainer], variant: Variant, exported: Exported, target: Target
-) -> Targets | None:
-    """Returns the targets of most samples, or None if none of the trainers can train just these."""
-    able = (
-        kind
-        for kind in UNIFORM
-        if any(item in trainers for item in variant.able_trainers(kind, target))
-    )
-    most = max(able, key=lambda kind: exported.by_targets[kind], default=None)
-    return most if most and 2 * exported.by_targets[most] >= exported.written else None
+@dataclass(slots=True)
+class _Export:
+    """An export in rounds: what is asked for, and what earlier rounds showed.
 
+    only     targets that all samples must have or be given, since no trainer can train others
+    unfit    why samples are left out for that, and what exports them
+    changed  {number of a sample: what the loader changes}
+    """
 
-def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:
-    kinds = (variant.of_pairs, variant.distinct)
-    others = [item for item in VARIANTS.values() if (item.of_pairs, item.distinct) == kinds]
-    return " or ".join(item.name for item in others if item.able_trainers(exported.targets, target))
+    dataset: str
+    variant: Variant
+    verifier: Verifier
+    asked: Sequence[Trainer]
+    max_tokens: int | None
+    only: Targets | None = None
+    unfit: str = ""
+    changed: dict[int, str] = field(default_factory=dict)
+    exported: Exported = field(default_factory=Exported)
 
+    @property
+    def target(self) -> Target:
+        return self.verifier.target
 
-def _misfit(
-    trainers: Sequence[Trainer], variant: Variant, exported: Exported, target: Target
-) -> str:
-    """Explains why samples are left out that other trainers or variants can train."""
-    titles = " and ".join(item.title for item in trainers)
-    which = " and ".join(sorted(exported.policies))
-    able = [item.name for item in TRAINERS.values() if item.variant_for(exported.targets, target)]
-    others = f"--to {' or '.join(able)}" if able else _elsewhere(variant, exported, target)
-    return f"{titles} cannot train only the right turns ({which}); {others} can"
+    def begun(self) -> Exported:
+        """Begins a round."""
+        self.exported = Exported(
+            self.variant.name,
+            changed=self.changed,
+            targets_advice=self.unfit,
+            max_tokens=self.max_tokens,
+        )
+        return self.exported
 
+    # -- targets that the trainers cannot train ----------------------------------------------------
 
-def _refusal(variant: Variant, exported: Exported, target: Target) -> str:
-    able = _elsewhere(variant, exported, target)
-    reasons = [why for item in variant.trainers if (why := item.unfit(variant.name, target))]
-    if len(reasons) == len(variant.trainers):
-        use = f": use {able}" if able else ""
-        return f"export --to {variant.name}: {'; '.join(reasons)}{use}"
-    titles = " and ".join(item.title for item in variant.trainers)
-    return (
-        f"export --to {variant.name}: {exported.untrained}; {titles} would train them: use {able}"
-    )
+    def restricts(self, able: Sequence[Trainer]) -> bool:
+        """Returns whether only samples with the targets of most are to be written instead.
 
+        `able` can train the targets as they are. Raises UsageError if no trainer can train any.
+        """
+        if any(item in able for item in self.asked):
+            return False
+        counts = self.exported.by_targets
+        kinds = (
+            kind
+            for kind in UNIFORM
+            if any(item in self.asked for item in self.variant.able_trainers(kind, self.target))
+        )
+        most = max(kinds, key=lambda kind: counts[kind], default=None)
+        if most is not None and 2 * counts[most] >= self.exported.written:
+            titles = " and ".join(item.title for item in self.asked)
+            which = " and ".join(sorted(self.exported.policies))
+            self.only = most
+            targets, target = self.exported.targets, self.target
+            able = [item for item in TRAINERS.values() if item.variant_for(targets, target)]
+            names = " or ".join(item.name for item in able)
+            others = f"--to {names}" if able else self._other_variants()
+            self.unfit = f"{titles} cannot train only the right turns ({which}); {others} can"
+        elif not able:
+            raise UsageError(f"export --to {self.variant.name}: {self._refusal()}")
+        return self.only is not None
 
-def _write(
-    dataset: str,
-    variant: Variant,
-    root: Path,
-    verifier: Verifier,
-    exported: Exported,
-    only: Targets | None,
-    max_tokens: int | None,
-    *,
-    cut: bool,
-) -> Written:
-    """Writes the rows; with `only`, those of samples that have or can be given these targets."""
-    written: Written = {}
-    writers: dict[str, BinaryIO | ParquetFile] = {}
-    style = verifier.target.style
-    features = variant.declared(weighted=False, beside=style.beside)
-    pairs = PreferencePairs(verifier, exported.pairs_left_out)
-    known: set[bytes] = set()
-    for found, item, tokens in _items(
-        dataset, variant, verifier, exported, only, max_tokens, cut=cut
-    ):
-        if variant.of_pairs:
-            proven = list(pairs.proven(found, item.sample))
-            fitting = [pair for pair in proven if max_tokens is None or pair.tokens <= max_tokens]
-            if len(fitting) < len(proven):
-                exported.pairs_left_out[LONGER] += len(proven) - len(fitting)
-            if not fitting:
+    def _other_variants(self) -> str:
+        kinds = (self.variant.of_pairs, self.variant.distinct)
+        others = [item for item in VARIANTS.values() if (item.of_pairs, item.distinct) == kinds]
+        targets = self.exported.targets
+        return " or ".join(one.name for one in others if one.able_trainers(targets, self.target))
+
+    def _refusal(self) -> str:
+        trainers, instead = self.variant.trainers, self._other_variants()
+        reasons = [why for one in trainers if (why := one.unfit(self.variant.name, self.target))]
+        if len(reasons) == len(trainers):
+            return "; ".join(reasons) + (f": use {instead}" if instead else "")
+        titles = " and ".join(item.title for item in trainers)
+        return f"{self.exported.untrained}; {titles} would train them: use {instead}"
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def write(self, root: Path) -> Written:
+        """Writes the rows, each once that its sample is counted."""
+        exported, variant = self.exported, self.variant
+        written: Written = {}
+        writers: dict[str, BinaryIO | ParquetFile] = {}
+        features = variant.declared(weighted=False, beside=self.target.style.beside)
+        pairs = PreferencePairs(self.verifier, exported.pairs_left_out)
+        known: set[bytes] = set()
+        for found, item in self._items():
+            if variant.of_pairs:
+                proven = list(pairs.proven(found, item.sample))
+                fitting = [pair for pair in proven if not self._is_longer(pair.tokens)]
+                if len(fitting) < len(proven):
+                    exported.pairs_left_out[LONGER] += len(proven) - len(fitting)
+                if not fitting:
+                    continue
+                item = replace(item, pairs=tuple(fitting))  # noqa: PLW2901 - completed
+            try:
+                rows = [
+                    (dumps(row).encode("utf-8") + b"\n", text, reference_answer(row))
+                    for row, text in variant.rows(item, self.target)
+                ]
+            except BorderFault:
+                exported.left_out["span_border"] += 1
                 continue
-            item = replace(item, pairs=tuple(fitting))  # noqa: PLW2901 - completed
-        try:
-            rows = [
-                (dumps(row).encode("utf-8") + b"\n", text, reference_answer(row))
-                for row, text in variant.rows(item, verifier.target)
-            ]
-        except BorderFault:
-            exported.left_out["span_border"] += 1
-            continue
-        if variant.distinct:
-            rows = [row for row in rows if row[0] not in known]
-            known.update(row for row, _, _ in rows)
-            if not rows:
-                exported.left_out[DUPLICATE] += 1
-                continue
-            begin = verifier.target.generation_prompts[verifier.options.mode]
-            exported.sizes += (
-                (
-                    len(verifier.target.encode(prompt + begin).ids),
-                    len(verifier.target.encode(answer + "<|im_end|>").ids) if answer else 0,
+            if variant.distinct:
+                rows = [row for row in rows if row[0] not in known]
+                known.update(row for row, _, _ in rows)
+                if not rows:
+                    exported.left_out[DUPLICATE] += 1
+                    continue
+                encode = self.target.encode
+                exported.sizes += (
+                    (
+                        len(encode(prompt + item.prompt).ids),
+                        len(encode(answer + "<|im_end|>").ids) if answer else 0,
+                    )
+                    for _, prompt, answer in rows
                 )
-                for _, prompt, answer in rows
+            split = found.split
+            if split not in writers:
+                writers[split] = row_file(root / data_file(split, variant.kind), features)
+                written[split] = SplitRows()
+            exported.splits[split] += 1
+            if variant.of_pairs:
+                exported.count_pairs(item.pairs)
+            else:
+                exported.count(item, found, self.target.style)
+            for line, text, _ in rows:
+                writers[split].write(line)
+                written[split].add(text, exported.samples - 1)
+                exported.rows += 1
+        for writer in writers.values():
+            writer.close()
+        return written
+
+    def _is_longer(self, tokens: int) -> bool:
+        return self.max_tokens is not None and tokens > self.max_tokens
+
+    def _items(self) -> Iterator[tuple[DatasetRow, ExportItem]]:
+        """Yields what is exported of each row; counts the rest."""
+        exported, variant, only = self.exported, self.variant, self.only
+        for row, sample, verdict in proven_rows(self.dataset, self.verifier, exported):
+            loaded = sample if TOOLS in variant.features else Sample(sample.messages)
+            if variant.kind == "jsonl" and (fault := loader_fault(loaded)) is not None:
+                exported.leave_out(LOADER, row, fault)
+                continue
+            whole = self._item(sample, verdict, row)
+            items: Iterable[ExportItem] = [whole]
+            if self._is_longer(verdict.tokens) and not variant.of_pairs:
+                items = self._windows(whole, row)
+            for item in items:
+                if not only or fits(item, only):
+                    yield row, item
+                elif only == "every" and (short := self._without_context(item, row)) is not None:
+                    exported.shortened += 1
+                    exported.turns_left_out += sum(item.targets) - len(short.targets)
+                    yield row, short
+                else:
+                    exported.left_out[TARGETS] += 1
+
+    def _windows(self, item: ExportItem, row: DatasetRow) -> Iterator[ExportItem]:
+        """Yields windows of at most `max_tokens`, as a build makes them (`limits.too_long: split`).
+
+        For trainers that would train what later windows repeat, only the longest beginning.
+        """
+        assert self.max_tokens is not None, "the sample is longer"
+        exported, turns = self.exported, item.dialogue.turns
+        answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+        wanted = [at for at, trained in zip(answers, item.targets, strict=True) if trained]
+        sizes = turn_sizes(item.sample, len(turns), self.target)
+        weighs = any(one.can_train(self.variant.name, "some") for one in self.asked)
+        windows, no_room = plan_windows(
+            turns, wanted, sizes, self.max_tokens, only_first=not weighs
+        )
+        exported.windowed += bool(windows)
+        exported.turns_too_long += len(no_room)
+        if not windows:
+            exported.leave_out(LONGER, row, f"no trained turn fits into {self.max_tokens:,} tokens")
+        for window in windows:
+            places, targets = window.places, window.targets
+            made = example(item.dialogue, places, targets, self.target.style, weighted=True)
+            sample = flatten(made.dialogue, self.target.style)
+            verdict = self.verifier.check(
+                sample, made.dialogue, made.targets, late_system=row.late_system
             )
-        split = found.split
-        if split not in writers:
-            writers[split] = row_file(root / data_file(split, variant.kind), features)
-            written[split] = SplitRows()
-        exported.splits[split] += 1
-        if variant.of_pairs:
-            exported.count_pairs(item.pairs)
-        else:
-            exported.count(item, tokens, found, style)
-        for line, text, _ in rows:
-            writers[split].write(line)
-            written[split].add(text, exported.samples - 1)
-            exported.rows += 1
-    for writer in writers.values():
-        writer.close()
-    return written
-
-
-def _items(
-    dataset: str,
-    variant: Variant,
-    verifier: Verifier,
-    exported: Exported,
-    only: Targets | None,
-    max_tokens: int | None,
-    *,
-    cut: bool,
-) -> Iterator[tuple[DatasetRow, ExportItem, int]]:
-    """Yields what is exported of each row, with its tokens; counts the rest."""
-    for row, sample, verdict in proven_rows(dataset, verifier, exported):
-        loaded = sample if TOOLS in variant.features else Sample(sample.messages)
-        if variant.kind == "jsonl" and (fault := loader_fault(loaded)) is not None:
-            exported.leave_out(LOADER, row, fault)
-            continue
-        whole = _item(sample, verdict, verifier, row)
-        parts = [(whole, verdict.tokens)]
-        if max_tokens is not None and verdict.tokens > max_tokens and not variant.of_pairs:
-            parts = list(_windows(whole, row, verifier, exported, max_tokens, cut=cut))
-        for item, tokens in parts:
-            if not only or fits(item, only):
-                yield row, item, tokens
-                continue
-            short, verdict = _without_context(item, row, verifier, only)  # noqa: PLW2901 - its own
             if verdict.findings:
-                exported.left_out[TARGETS] += 1
-                continue
-            shorter = _item(short, verdict, verifier, row)
-            exported.shortened += 1
-            exported.turns_left_out += sum(item.targets) - len(shorter.targets)
-            yield row, shorter, verdict.tokens
+                exported.leave_out(verdict.findings[0].code, row, verdict.findings[0].message)
+            else:
+                yield self._item(sample, verdict, row)
 
+    def _without_context(self, item: ExportItem, row: DatasetRow) -> ExportItem | None:
+        """Returns a sample up to the answer before the first that is not trained, if there is one.
 
-def _windows(
-    item: ExportItem,
-    row: DatasetRow,
-    verifier: Verifier,
-    exported: Exported,
-    max_tokens: int,
-    *,
-    cut: bool,
-) -> Iterator[tuple[ExportItem, int]]:
-    """Yields windows of at most `max_tokens`, as a build makes them (`limits.too_long: split`).
+        None also if that is no proven sample.
+        """
+        sample, trained = item.sample, item.targets.index(False)
+        if not trained:
+            return None
+        answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
+        end = answers[trained - 1] + 1
+        sample = Sample(sample.messages[:end], sample.tools, (), sample.thoughts[:end])
+        verdict = self.verifier.check(sample, late_system=row.late_system)
+        return None if verdict.findings else self._item(sample, verdict, row)
 
-    `cut`: only the longest beginning, for trainers that would train what later ones repeat.
-    """
-    style, turns = verifier.target.style, item.dialogue.turns
-    answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
-    wanted = [at for at, trained in zip(answers, item.targets, strict=True) if trained]
-    sizes = turn_sizes(item.sample, len(turns), verifier.target)
-    windows, no_room = plan_windows(turns, wanted, sizes, max_tokens, only_first=cut)
-    exported.windowed += bool(windows)
-    exported.turns_too_long += len(no_room)
-    if not windows:
-        exported.leave_out(LONGER, row, f"no trained turn fits into {max_tokens:,} tokens")
-    for window in windows:
-        made = example(item.dialogue, window.places, window.targets, style, weighted=True)
-        sample = flatten(made.dialogue, style)
-        late = row.late_system
-        verdict = verifier.check(sample, made.dialogue, made.targets, late_system=late)
-        if verdict.findings:
-            exported.leave_out(verdict.findings[0].code, row, verdict.findings[0].message)
-        else:
-            yield _item(sample, verdict, verifier, row), verdict.tokens
+    def _item(self, sample: Sample, verdict: Verdict, row: DatasetRow) -> ExportItem:
+        """Returns the item of a proven sample: its targets are the turns that end with a span."""
+        ends = {end for _, end in verdict.spans}
+        answers = render_sample(sample, self.target.style).answers
+        return ExportItem(
+            sample,
+            to_dialogue(sample, self.target.style),
+            verdict.text,
+            verdict.tokens,
+            verdict.spans,
+            tuple(end in ends for _, end in answers),
+            self.target.generation_prompts[self.verifier.options.mode],
+            reward_of(row.meta.outcome),
+        )
 
+    # -- the files beside the rows -----------------------------------------------------------------
 
-def _without_context(
-    item: ExportItem, row: DatasetRow, verifier: Verifier, only: Targets
-) -> tuple[Sample, Verdict]:
-    """Returns a sample up to the answer before the first that is not trained, and its verdict.
-
-    The verdict has a finding if there is no such answer, or other targets are wanted.
-    """
-    sample, trained = item.sample, 0 if all(item.targets) else item.targets.index(False)
-    if only != "every" or not trained:
-        return sample, Verdict((CheckFinding(TARGETS, "no trained turn remains"),))
-    answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
-    end = answers[trained - 1] + 1
-    sample = Sample(sample.messages[:end], sample.tools, (), sample.thoughts[:end])
-    return sample, verifier.check(sample, late_system=row.late_system)
-
-
-def _item(sample: Sample, verdict: Verdict, verifier: Verifier, row: DatasetRow) -> ExportItem:
-    """Returns the item of a proven sample. Its targets are the turns that end where a span ends."""
-    target = verifier.target
-    ends = {end for _, end in verdict.spans}
-    answers = render_sample(sample, target.style).answers
-    return ExportItem(
-        sample,
-        to_dialogue(sample, target.style),
-        verdict.text,
-        verdict.spans,
-        tuple(end in ends for _, end in answers),
-        target.generation_prompts[verifier.options.mode],
-        reward_of(row.meta.outcome),
-    )
+    def write_companions(self, root: Path, trainers: Sequence[Trainer], folder: str) -> None:
+        """Writes the card, which declares the features, and the trainers' configurations."""
+        exported, variant, target = self.exported, self.variant, self.target
+        for item in variant.trainers:
+            if item not in trainers:
+                better = item.variant_for(exported.targets, target)
+                instead = f" (not with --to {better})" if better else ""
+                exported.without_configuration[item.title] = (
+                    item.unfit(variant.name, target)
+                    or f"{exported.untrained}, which it would train{instead}"
+                )
+        features = variant.declared(
+            weighted=exported.with_context_turns > 0, beside=target.style.beside
+        )
+        front = declarations(exported.splits, variant.kind, _digest(root), features)
+        text = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+        facts = exported.facts(target)
+        exported.beyond_model = facts.beyond_model
+        exported.runs = [
+            TrainerRun(
+                item.title,
+                item.run(variant.name)[0],
+                difference_of(item, variant.name, facts),
+                None if variant.distinct else exact_variant(item, facts),
+                item.drops(facts),
+            )
+            for item in trainers
+        ]
+        files = configurations(
+            variant.name, variant.kind, trainers, facts, list(exported.splits), folder
+        )
+        listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
+        listing = listing.replace("configs/../", "")
+        windows = " and windows of samples" if exported.windowed else ""
+        amount = f"{exported.rows} rows from {exported.written} samples{windows}"
+        if variant.of_pairs:
+            amount = f"{exported.rows} pairs of {exported.samples} samples"
+        notes = [f"{run.title} drops {run.drops}." for run in exported.runs if run.drops]
+        lacking = exported.without_configuration.items()
+        notes += [f"None for {title}: {why}." for title, why in lacking]
+        if exported.targets_advice:
+            notes.append(f"{left_out_line(exported, TARGETS)}.")
+        body = (
+            f"---\n{text}---\n\n# {variant.name}\n\n{variant.summary}.\n\n"
+            f"{amount}, the longest {exported.longest} tokens. Written by `builder export"
+            f" --to {variant.name}`; every row was loaded again and gives the verified text.\n\n"
+            f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
+        ) + "".join(f"\n{note}\n" for note in notes)
+        (root / "README.md").write_text(body, encoding="utf-8")
+        (root / "configs").mkdir()
+        for name, content in files.items():
+            (root / "configs" / name).resolve().write_text(content, encoding="utf-8")
 
 
 def proven_rows(
@@ -450,66 +495,6 @@ def proven_rows(
             exported.leave_out(verdict.findings[0].code, row, verdict.findings[0].message)
         else:
             yield row, sample, verdict
-
-
-def _companions(
-    variant: Variant,
-    root: Path,
-    exported: Exported,
-    target: Target,
-    trainers: Sequence[Trainer],
-    folder: str,
-) -> None:
-    """Writes the card, which declares the features, and the trainers' configurations."""
-    exported.without_configuration = {
-        item.title: item.unfit(variant.name, target) or _would_train(item, exported, target)
-        for item in variant.trainers
-        if item not in trainers
-    }
-    features = variant.declared(
-        weighted=exported.with_context_turns > 0, beside=target.style.beside
-    )
-    front = declarations(exported.splits, variant.kind, _digest(root), features)
-    text = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
-    facts = exported.facts(target)
-    exported.beyond_model = facts.beyond_model
-    exported.runs = [
-        TrainerRun(
-            item.title,
-            item.run(variant.name)[0],
-            difference_of(item, variant.name, facts),
-            None if variant.distinct else exact_variant(item, facts),
-            item.drops(facts),
-        )
-        for item in trainers
-    ]
-    files = configurations(
-        variant.name, variant.kind, trainers, facts, list(exported.splits), folder
-    )
-    listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
-    listing = listing.replace("configs/../", "")
-    windows = " and windows of samples" if exported.windowed else ""
-    amount = f"{exported.rows} rows from {exported.written} samples{windows}"
-    if variant.of_pairs:
-        amount = f"{exported.rows} pairs of {exported.samples} samples"
-    body = (
-        f"---\n{text}---\n\n# {variant.name}\n\n{variant.summary}.\n\n"
-        f"{amount}, the longest {exported.longest} tokens. Written by `builder"
-        f" export --to {variant.name}`; every row was loaded again and gives the verified text.\n\n"
-        f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
-    )
-    for run in exported.runs:
-        if run.drops:
-            body += f"\n{run.title} drops {run.drops}.\n"
-    for title, why in exported.without_configuration.items():
-        body += f"\nNone for {title}: {why}.\n"
-    if exported.targets_advice:
-        body += f"\n{left_out_line(exported, TARGETS)}.\n"
-    (root / "README.md").write_text(body, encoding="utf-8")
-    (root / "configs").mkdir()
-    for name, content in files.items():
-        path = (root / "configs" / name).resolve()
-        path.write_text(content, encoding="utf-8")
 
 
 def _verified(manifest: Manifest, verifier: Verifier) -> bytes:
