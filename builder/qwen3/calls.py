@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import isfinite
+from operator import attrgetter
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
@@ -157,13 +158,10 @@ def signatures(definitions: tuple[str, ...]) -> Signatures:
         tool = loads(text)
         function = tool.get("function") if isinstance(tool, dict) else None
         if isinstance(function, dict) and isinstance(name := function.get("name"), str):
-            known.setdefault(name, _properties(function.get("parameters")))
+            parameters = function.get("parameters")
+            properties = parameters.get("properties") if isinstance(parameters, dict) else None
+            known.setdefault(name, properties if isinstance(properties, dict) else {})
     return known
-
-
-def _properties(parameters: Json) -> Properties:
-    properties = parameters.get("properties") if isinstance(parameters, dict) else None
-    return properties if isinstance(properties, dict) else {}
 
 
 _HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
@@ -179,20 +177,22 @@ def call_text(call: Call) -> str:
     return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.text}}}\n</tool_call>'
 
 
-def find_calls(text: str, start: int = 0) -> Iterator[_CallText]:
-    r"""Yields the calls from `start` on, in linear time.
+def _find(
+    text: str, start: int, *, opens: re.Pattern[str], closes: re.Pattern[str], kept: int = 0
+) -> Iterator[_CallText]:
+    r"""Yields the calls from `start` on, in linear time; `kept` characters of `closes` are theirs.
 
-    They are the matches of the pattern with which clients read calls,
+    Those in JSON are the matches of the pattern with which clients read calls,
     `<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>`. The pattern itself would scan to the end of the
     text for every opening tag that is never closed.
     """
-    while opens := _OPENS.search(text, start):
-        closes = _CLOSES.search(text, opens.end() + 1)
-        if closes is None:
+    while begin := opens.search(text, start):
+        end = closes.search(text, begin.end())
+        if end is None:
             return
-        inner = text[opens.end() : closes.start() + 1]
-        yield _CallText(opens.start(), closes.end(), inner, opens.end())
-        start = closes.end()
+        inner = text[begin.end() : end.start() + kept]
+        yield _CallText(begin.start(), end.end(), inner, begin.end())
+        start = end.end()
 
 
 def breaks_json(name: str) -> bool:
@@ -200,8 +200,8 @@ def breaks_json(name: str) -> bool:
     return _BREAKS_JSON.search(name) is not None
 
 
-def read_call(match: _CallText, content: str, _: Signatures | None = None) -> Call:
-    """Returns the call at a match of `find_calls`. Raises ParseFault (`calls`, `tools`)."""
+def _read_json(match: _CallText, content: str, _: Signatures) -> Call:
+    """Returns the call at a match. Raises ParseFault (`calls`, `tools`)."""
     inner, start = match.inner, match.inner_at
     if content[match.start : match.end] != f"<tool_call>\n{inner}\n</tool_call>":
         detail = "no newline after <tool_call> or before </tool_call>"
@@ -226,7 +226,9 @@ def read_call(match: _CallText, content: str, _: Signatures | None = None) -> Ca
 
 def is_canonical(call: Call) -> bool:
     """Returns whether the arguments are written as by `tojson`, except for escaped tokens."""
-    return call.text == call.plain or _unescaped_tokens(call.text) == call.plain
+    return call.text == call.plain or call.plain == _ESCAPED_TOKEN.sub(
+        lambda match: match[1] + str(loads('"' + match[2] + '"')), call.text
+    )
 
 
 _SPELLINGS = {
@@ -243,10 +245,6 @@ _ESCAPED_TOKEN = re.compile(
 """Matches a control token in JSON text, plain or with escaped characters."""
 
 
-def _unescaped_tokens(text: str) -> str:
-    return _ESCAPED_TOKEN.sub(lambda match: match[1] + str(loads('"' + match[2] + '"')), text)
-
-
 def _served(call: Call) -> Json:
     """Returns the object, or its JSON text if `tojson` would write it differently.
 
@@ -255,15 +253,19 @@ def _served(call: Call) -> Json:
     return call.arguments if call.text == call.plain else call.text
 
 
-def _loss(name: str, arguments: Mapping[str, Json], _: Signatures) -> None:
-    """Returns None: JSON gives back every value."""
+def _nothing(*_: object) -> None:
+    """Returns None: JSON gives back every value, and no trained text has the token of a call."""
 
 
-def _stray(_: str) -> None:
-    """Returns None: a call begins with a control token, which no trained text contains."""
-
-
-JSON = Dialect("JSON", call_text, find_calls, read_call, _loss, _stray, _served)
+JSON = Dialect(
+    "JSON",
+    call_text,
+    partial(_find, opens=_OPENS, closes=_CLOSES, kept=1),
+    _read_json,
+    _nothing,
+    _nothing,
+    _served,
+)
 
 _XML_OPENS = re.compile(r"<tool_call>\s*<function=")
 _XML_CLOSES = re.compile(r"</function>\s*</tool_call>")
@@ -283,13 +285,8 @@ Spelling = Callable[[Json], str]
 """Writes a value that is not text."""
 
 
-def as_json(value: Json) -> str:
-    """Writes a value as JSON (Coder-Next, Qwen3.6 and later)."""
-    return dumps(value)
-
-
 def as_python(value: Json) -> str:
-    """Writes objects and lists as JSON, and scalars as Python does: True, None (Coder, Qwen3.5)."""
+    """Writes objects and lists as JSON, and scalars as Python does: True, None."""
     return dumps(value) if isinstance(value, dict | list) else str(value)
 
 
@@ -301,20 +298,8 @@ def _write(call: Call, spelling: Spelling) -> str:
     return f"{_BEGIN}{call.name}>\n{''.join(texts)}{_END}"
 
 
-def _find_xml(text: str, start: int = 0) -> Iterator[_CallText]:
-    """Yields the calls from `start` on, in linear time."""
-    while opens := _XML_OPENS.search(text, start):
-        closes = _XML_CLOSES.search(text, opens.end())
-        if closes is None:
-            return
-        yield _CallText(
-            opens.start(), closes.end(), text[opens.end() : closes.start()], opens.end()
-        )
-        start = closes.end()
-
-
-def _read(match: _CallText, content: str, known: Signatures) -> Call:
-    """Returns the call at a match of `find_calls`, its values typed by the tool's schema.
+def _read_xml(match: _CallText, content: str, known: Signatures) -> Call:
+    """Returns the call at a match, its values typed by the tool's schema.
 
     Raises ParseFault (`calls`).
     """
@@ -351,9 +336,9 @@ def read_value(text: str, schema: Json) -> Json:
     if types and types <= _TEXT:
         return text
     value = _decoded(text)
-    if isinstance(value, str) or (types and not _is_allowed(value, types)):
-        return text
-    return value
+    numbers = {"number", "integer"}  # each is allowed where the other is
+    allowed = types | numbers if types & numbers else types
+    return text if isinstance(value, str) or (types and _kind(value) not in allowed) else value
 
 
 def _decoded(text: str) -> Json:
@@ -391,11 +376,6 @@ def _kind(value: Json) -> str:
         return "null"
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     return kinds.get(type(value), "object")
-
-
-def _is_allowed(value: Json, types: frozenset[str]) -> bool:
-    kind = _kind(value)
-    return kind in types or (kind in ("integer", "number") and bool(types & {"number", "integer"}))
 
 
 def _by_first_type(text: str, schema: Json) -> Json:
@@ -480,13 +460,6 @@ _LITERAL = 1 << 12
 """Code points up to which a text may be a literal of Python."""
 
 
-def _is_union(schema: Json) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    stated = schema.get("type")
-    return isinstance(stated, list) or (stated is None and ("anyOf" in schema or "oneOf" in schema))
-
-
 def _xml_loss(
     name: str, arguments: Mapping[str, Json], known: Signatures, *, spelling: Spelling
 ) -> LostCall | None:
@@ -519,7 +492,12 @@ def _survives(value: Json, text: str, schema: Json) -> bool:
         return False
     if not _is_same(value, _by_rank(text, schema)):
         return False
-    return _is_union(schema) or _is_same(value, _by_first_type(text, schema))
+    fields = schema if isinstance(schema, dict) else {}
+    stated = fields.get("type")
+    is_union = stated is None and ("anyOf" in fields or "oneOf" in fields)
+    if is_union or isinstance(stated, list):
+        return True
+    return _is_same(value, _by_first_type(text, schema))
 
 
 def _is_same(one: Json, two: Json) -> bool:
@@ -544,22 +522,20 @@ def _xml_stray(text: str) -> LostCall | None:
     return LostCall("xml_markup", "the text contains <function=, at which engines begin a call")
 
 
-def _xml_served(call: Call) -> Json:
-    return call.arguments
-
-
 def _dialect(spelling: Spelling) -> Dialect:
     return Dialect(
         "XML",
         partial(_write, spelling=spelling),
-        _find_xml,
-        _read,
+        partial(_find, opens=_XML_OPENS, closes=_XML_CLOSES),
+        _read_xml,
         partial(_xml_loss, spelling=spelling),
         _xml_stray,
-        _xml_served,
+        attrgetter("arguments"),
         plain=False,
     )
 
 
 XML_PYTHON = _dialect(as_python)
-XML_JSON = _dialect(as_json)
+"""Coder, Qwen3.5."""
+XML_JSON = _dialect(dumps)
+"""Coder-Next, Qwen3.6 and later."""

@@ -7,8 +7,7 @@ it back (docs/parity.md). `written_style` tells how a sample is written where no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -111,19 +110,14 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
             continue
         thought = ""
         if role == "assistant" and style.beside:
-            thought, content = _beside(content)
+            if content.startswith("<think>\n"):
+                inner, close, rest = content[len("<think>\n") :].partition("\n</think>\n\n")
+                thought, content = (inner, rest) if close else ("", content)
         elif role == "assistant" and style.thoughts.has_blocks:
             content = content.removeprefix(EMPTY_THINK)
         messages.append((role, content))
         thoughts.append(thought)
     return Sample.written(tuple(messages), tools, (), tuple(thoughts) if any(thoughts) else ())
-
-
-def _beside(content: str) -> tuple[str, str]:
-    if not content.startswith("<think>\n"):
-        return "", content
-    thought, close, rest = content.removeprefix("<think>\n").partition("\n</think>\n\n")
-    return (thought, rest) if close else ("", content)
 
 
 def split_tools(
@@ -171,19 +165,15 @@ def _definition(line: str) -> tuple[Json, str]:
     return tool, dumps(tool)
 
 
-@dataclass(frozen=True, slots=True)
-class _ParsedAnswer:
-    """An assistant content split into thought, text and calls."""
-
-    thought: str
-    text: str
-    calls: tuple[Call, ...]
-
-
 def split_answer(
-    content: str, style: Style = SPECIFIED, known: Signatures | None = None
-) -> _ParsedAnswer:
-    """Splits a flat assistant content into thought, text and calls.
+    content: str,
+    style: Style = SPECIFIED,
+    known: Signatures | None = None,
+    beside: str = "",
+    *,
+    trained: bool = True,
+) -> Turn:
+    """Splits a flat assistant content, with a thought `beside` it, into a turn.
 
     `flatten` joins the parts into the same content, except for an empty think block and a newline
     before a call without text, which the check `inverse` reports. Call markup that is not a call
@@ -215,7 +205,7 @@ def split_answer(
         _no_markup(text, end)
     elif end < len(content):
         raise ParseFault("calls", "text after the last </tool_call>", end)
-    return _ParsedAnswer(thought, text, tuple(calls))
+    return Turn("assistant", text, beside or thought, tuple(calls), trained=trained)
 
 
 def _no_markup(text: str, offset: int) -> None:
@@ -266,8 +256,7 @@ def read_turn(
     `thought` is the one beside the text; for `known` see `split_answer`.
     """
     if role == "assistant":
-        answer = split_answer(content, style, known)
-        return Turn(role, answer.text, thought or answer.thought, answer.calls, trained=weight != 0)
+        return split_answer(content, style, known, thought, trained=weight != 0)
     responses = split_responses(content, style) if role == "user" else None
     return Turn(role, content) if responses is None else Turn("tool", responses=responses)
 
@@ -290,32 +279,17 @@ def known_tools(sample: Sample, style: Style) -> Signatures:
     return {} if style.dialect.plain else signatures(sample.definitions)
 
 
-def _before_first_tag(turn: Turn, style: Style) -> str:
-    return turn.content + style.before_call if turn.content else ""
-
-
-def _of_vllm(turn: Turn, style: Style) -> str:
-    return _before_first_tag(turn, style) if style.dialect.plain else turn.content.strip()
-
-
-def _of_sglang(turn: Turn, style: Style) -> str:
-    return turn.content.strip() if style.dialect.plain else _before_first_tag(turn, style)
-
-
-_SERVERS: Mapping[str, Callable[[Turn, Style], str]] = {
-    "vllm": _of_vllm,  # its parsers `hermes`, and `qwen3_coder`, which strips the text
-    "sglang": _of_sglang,  # its parsers `qwen25`, which strips the text, and `qwen3_coder`
-}
-"""{server: the content that its parser makes of a turn with calls}."""
-
-
 def sent_back(server: str, turn: Turn, style: Style) -> Turn:
-    """Returns a turn with the text that the template renders once it has been sent back."""
+    """Returns a turn with the text that the template renders once it has been sent back.
+
+    vLLM's parser `qwen3_coder` and SGLang's `qwen25` strip the text before a call. vLLM's `hermes`
+    and SGLang's `qwen3_coder` keep all that precedes the first tag.
+    """
     if not turn.calls:
         return turn
-    content = _SERVERS[server](turn, style)
-    if style.trims != "none":
-        content = content.strip()
+    content = turn.content and turn.content + style.before_call
+    if style.trims != "none" or style.dialect.plain == (server == "sglang"):
+        content = turn.content.strip()
     return turn if content == turn.content else replace(turn, content=content)
 
 

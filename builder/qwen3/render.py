@@ -16,7 +16,6 @@ from functools import lru_cache
 from itertools import pairwise
 
 from builder.conversation import Json
-from builder.jsonio import dumps
 from builder.qwen3.calls import STRUCTURE_TOKENS
 from builder.qwen3.templates import SPECIFIED, Style, Thoughts, ToolsText
 from builder.qwen3.tokens import TokenSequence
@@ -50,23 +49,15 @@ def render(
     messages: Sequence[tuple[str, str]], tools: Sequence[Json] = (), style: Style = SPECIFIED
 ) -> Rendering:
     """Renders (role, content) messages of the roles system, user and assistant, with tools."""
-    return _render(messages, tuple(map(dumps, tools)), style)
+    return render_sample(Sample(tuple(messages), tuple(tools)), style)
 
 
 def render_sample(sample: Sample, style: Style = SPECIFIED) -> Rendering:
     """Renders a sample, whose roles are those of `render`."""
-    return _render(sample.messages, sample.definitions, style, sample.thoughts)
-
-
-def _render(
-    messages: Sequence[tuple[str, str]],
-    definitions: tuple[str, ...],
-    style: Style,
-    thoughts: Sequence[str] = (),
-) -> Rendering:
+    messages, thoughts = sample.messages, sample.thoughts
     writer = _Writer(style)
     first_system = messages[0][1] if messages and messages[0][0] == "system" else None
-    writer.system(first_system, definitions)
+    writer.system(first_system, sample.definitions)
     query = last_query(messages, style)
     for index, (role, content) in enumerate(messages):
         text = content.strip() if style.trims == "all" else content
@@ -246,7 +237,9 @@ class _Writer:
             self.marked(thought, ((0, "<think>"), (closing, "</think>")))
             if thought != _EMPTY_BLOCK:
                 self.part("thoughts", len(thought))
-        tags = _call_tags(body, self.style)
+        tags: list[tuple[int, str]] = []
+        for call in self.style.dialect.find(body, 0):
+            tags += (call.start, "<tool_call>"), (call.end - len("</tool_call>"), "</tool_call>")
         self.marked(body, tags)
         self.body_parts(body, tags[0][0] if tags else len(body))
         self.end()
@@ -278,15 +271,11 @@ def tools_block(definitions: tuple[str, ...], tools: ToolsText = SPECIFIED.tools
     listing = "".join(f"\n{tools.write(text)}" for text in definitions)
     text = tools.begin + listing + tools.end
     tail = len(tools.begin) + len(listing)
-    control = [(tail + offset, token) for offset, token in _tokens_in(tools.end)]
-    return Rendering(text, (), tuple(control))
+    tokens = _STRUCTURE.finditer(tools.end)
+    return Rendering(text, (), tuple((tail + token.start(), token[0]) for token in tokens))
 
 
 _STRUCTURE = re.compile("|".join(map(re.escape, STRUCTURE_TOKENS)))
-
-
-def _tokens_in(text: str) -> list[tuple[int, str]]:
-    return [(match.start(), match[0]) for match in _STRUCTURE.finditer(text)]
 
 
 def _response_tags(content: str, style: Style) -> list[tuple[int, str]]:
@@ -308,13 +297,6 @@ def _response_tags(content: str, style: Style) -> list[tuple[int, str]]:
             return []
         position += 1
     return []
-
-
-def _call_tags(body: str, style: Style) -> list[tuple[int, str]]:
-    tags: list[tuple[int, str]] = []
-    for call in style.dialect.find(body, 0):
-        tags += [(call.start, "<tool_call>"), (call.end - len("</tool_call>"), "</tool_call>")]
-    return tags
 
 
 # Determines parity with inference: is a turn trained after the bytes that a server renders?

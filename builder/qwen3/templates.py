@@ -25,7 +25,6 @@ from builder.qwen3.calls import (
     XML_PYTHON,
     Dialect,
     Spelling,
-    as_json,
     as_python,
 )
 
@@ -185,7 +184,7 @@ def _others(value: Json, handled: Collection[str], spelling: Spelling) -> list[s
 
 
 _python_definition = partial(_definition, spelling=as_python)
-_json_definition = partial(_definition, spelling=as_json)
+_json_definition = partial(_definition, spelling=dumps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +301,10 @@ _HERMES = Style(
     ),
 )
 
+_GRANITE = _Markers("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>")
 _GRANITE_4_1 = Style(
     Thoughts.verbatim,
-    markers=_Markers("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"),
+    markers=_GRANITE,
     tools=ToolsText(
         "You are a helpful assistant with access to the following tools. You may call one or more"
         " tools to assist with the user query.\n\nYou are provided with function signatures within"
@@ -371,8 +371,6 @@ class _Render(Protocol):
 class UnsupportedTemplate(ValueError):
     """A template that writes calls, turns or definitions in a form that is not a target."""
 
-
-_MARKERS = (CHATML, _Markers("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"))
 
 _DIALECTS = (
     ("<|channel|>", "harmony (gpt-oss)"),
@@ -442,7 +440,7 @@ def style_of(render: _Render) -> Style:
 
 def _markers(render: _Render) -> _Markers:
     text = render([USER, PLAIN], None)
-    for markers in _MARKERS:
+    for markers in (CHATML, _GRANITE):
         if f"{markers.header('user')}QUERY{markers.end}\n" in text:
             return markers
     raise UnsupportedTemplate("its turns are neither ChatML nor Granite's")
@@ -451,14 +449,11 @@ def _markers(render: _Render) -> _Markers:
 def _dialect(render: _Render) -> Dialect:
     text = render([USER, _called("", {"a": True, "b": "t"})], [TOOL])
     for dialect in (JSON, XML_JSON, XML_PYTHON):
-        if '"a": true' in text if dialect is JSON else _written(dialect) in text:
+        value = "True" if dialect is XML_PYTHON else "true"
+        xml = f"<function=NAME>\n<parameter=a>\n{value}\n</parameter>\n"
+        if ('"a": true' if dialect is JSON else xml) in text:
             return dialect
     raise UnsupportedTemplate("its calls are neither JSON in <tool_call> nor <function=…>")
-
-
-def _written(dialect: Dialect) -> str:
-    value = "true" if dialect is XML_JSON else "True"
-    return f"<function=NAME>\n<parameter=a>\n{value}\n</parameter>\n"
 
 
 def _gaps(render: _Render, dialect: Dialect, markers: _Markers) -> tuple[str, str]:
@@ -533,13 +528,12 @@ def _system(render: _Render, style: Style, known: Sequence[ToolsText]) -> Style:
     begin, separator, end = both.partition(definition)
     if not separator or "SYSTEM" not in begin + end:
         raise UnsupportedTemplate("its tools block has no line of JSON for each definition")
-    first = "SYSTEM" in end
-    if first:
+    lead = ""
+    if "SYSTEM" in end:
         tools = ToolsText(begin, end.rpartition("\n\nSYSTEM")[0], first=True)
-        return replace(style, tools=tools, preface=preface, default_system=bare)
-    begin = begin.rpartition("SYSTEM\n\n")[2]
-    lead = lonely.partition(begin)[0]
-    tools = ToolsText(begin, end)
+    else:
+        tools = ToolsText(begin.rpartition("SYSTEM\n\n")[2], end)
+        lead = lonely.partition(tools.begin)[0]
     return replace(style, tools=tools, preface=preface, default_system=bare, tools_lead=lead)
 
 

@@ -392,7 +392,7 @@ class ShownTurns:
             except ParseFault:
                 return shorten(content, 60)
             names = ", ".join(call.name for call in answer.calls[:20])
-            return shorten(names or answer.text or answer.thought, 60)
+            return shorten(names or answer.content or answer.reasoning, 60)
         if _role_name(role, content, self._style) == "tool":
             return shorten("; ".join((split_responses(content, self._style) or [])[:5]), 60)
         return shorten(words_of_person([content]) if role == "user" else content, 60)
@@ -449,10 +449,10 @@ class ShownTurns:
         except ParseFault:
             yield "text", None, self._content(content), True
             return
-        if answer.thought:
-            yield "thought", None, self._content(answer.thought), True
-        if answer.text:
-            yield "text", None, self._content(answer.text), True
+        if answer.reasoning:
+            yield "thought", None, self._content(answer.reasoning), True
+        if answer.content:
+            yield "text", None, self._content(answer.content), True
         most = self._limits.tools
         for call in answer.calls[:most]:
             name = cut(shorten(call.name, 120), 120, self._hits)
