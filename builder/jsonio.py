@@ -51,6 +51,11 @@ def json_type(value: object) -> str:
     return "null" if value is None else _TYPES.get(type(value), "string")
 
 
+def schema_type(value: object) -> str:
+    """Returns the name of a decoded value's type in JSON Schema, which tells integers apart."""
+    return "integer" if type(value) is int else json_type(value)
+
+
 def a_json_type(value: object) -> str:
     """Returns the name of a decoded value's type in JSON with its article: an array, null."""
     name = json_type(value)

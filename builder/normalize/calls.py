@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import is_
 
 from builder.conversation import Data, Json, Media, Text, ToolResult, Unparsed
 from builder.jsonio import loads_text
@@ -15,6 +14,7 @@ from builder.normalize.tools import convert, tool_name
 from builder.problem import Problem
 from builder.qwen3.calls import breaks_json
 from builder.readers.toolkit.comparison import has_no_arguments
+from builder.readers.toolkit.narrow import as_dict, as_list
 
 # -- removes the nulls with which Arrow pads the structs of a column -------------------------------
 
@@ -62,32 +62,23 @@ def _has_null(value: Json) -> bool:
 
 def schemas(tools: Iterable[Json]) -> dict[str, Json]:
     """Returns {name of the tool: schema of its arguments}."""
-    parameters: dict[str, Json] = {}
-    for tool in convert(tools, Counter()):
-        function = tool["function"]
-        parameters[tool_name(tool)] = (
-            function.get("parameters") if isinstance(function, dict) else None
-        )
-    return parameters
+    definitions = convert(tools, Counter())
+    return {tool_name(tool): as_dict(tool["function"]).get("parameters") for tool in definitions}
 
 
 def declares(value: Mapping[str, Json], schema: Json) -> bool:
     """Returns whether a schema has a property for each null of an object."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    known = properties if isinstance(properties, dict) else {}
+    known = as_dict(schema, "properties")
     return not known or all(item is not None or key in known for key, item in value.items())
 
 
 def unpadded(value: Json, schema: Json, counts: Counter[str]) -> Json:
     """Returns arguments without the nulls that their schema does not allow (`null_padding`)."""
-    fields = schema if isinstance(schema, dict) else {}
     if isinstance(value, list):
-        return [unpadded(item, fields.get("items"), counts) for item in value]
+        return [unpadded(item, as_dict(schema).get("items"), counts) for item in value]
     if not isinstance(value, dict):
         return value
-    known, required = fields.get("properties"), fields.get("required")
-    properties = known if isinstance(known, dict) else {}
-    wanted = required if isinstance(required, list) else []
+    properties, wanted = as_dict(schema, "properties"), as_list(schema, "required")
     kept: dict[str, Json] = {}
     for key, item in value.items():
         if item is None and key not in wanted and not _allows_null(properties.get(key)):
@@ -234,7 +225,14 @@ def arguments(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     counts: Counter[str] = Counter()
     empty = {call.name for call in calls_in(draft.blocks) if has_no_arguments(call.arguments)}
     demanding = _requiring(empty, draft, options) if empty else frozenset()
-    blocks = tuple(_decoded_block(block, demanding, counts) for block in draft.blocks)
+
+    def decoded_call(call: DraftCall) -> DraftCall:
+        if call.name in demanding and has_no_arguments(call.arguments):
+            return call
+        value = decoded(call.arguments, counts)
+        return call if value is call.arguments else replace(call, arguments=value)
+
+    blocks = tuple(block.with_calls(decoded_call) for block in draft.blocks)
     called = tuple(call for call in calls_in(blocks) if call_fault(call) is None)
     return replace(draft, blocks=blocks, called=called).counting(**counts)
 
@@ -265,20 +263,13 @@ def _unpadded(draft: Draft, options: NormalizeOptions) -> Draft:
     if not fills:
         return draft
     nulls = {call.ordinal for call in calls}
-    blocks = [
-        replace(
-            block,
-            calls=tuple(
-                replace(call, arguments=unpadded(call.arguments, known.get(call.name), counts))
-                if call.ordinal in nulls
-                else call
-                for call in block.calls
-            ),
-        )
-        if any(call.ordinal in nulls for call in block.calls)
-        else block
-        for block in draft.blocks
-    ]
+
+    def cleaned_call(call: DraftCall) -> DraftCall:
+        if call.ordinal not in nulls:
+            return call
+        return replace(call, arguments=unpadded(call.arguments, known.get(call.name), counts))
+
+    blocks = [block.with_calls(cleaned_call) for block in draft.blocks]
     return replace(draft, tools=tools).having(blocks, counts)
 
 
@@ -289,26 +280,7 @@ def _requiring(names: Collection[str], draft: Draft, options: NormalizeOptions) 
     listed = draft.tools if draft.tools is not None else options.supplied_tools
     known = schemas([elsewhere[name] for name in names if name in elsewhere])
     known |= schemas(listed or ())
-    required = {name: known.get(name) for name in names}
-    return frozenset(
-        name
-        for name, schema in required.items()
-        if isinstance(schema, dict)
-        and isinstance(schema.get("required"), list)
-        and schema["required"]
-    )
-
-
-def _decoded_block(block: Block, demanding: Collection[str], counts: Counter[str]) -> Block:
-    calls = tuple(_decoded_call(call, demanding, counts) for call in block.calls)
-    return block if all(map(is_, calls, block.calls)) else replace(block, calls=calls)
-
-
-def _decoded_call(call: DraftCall, demanding: Collection[str], counts: Counter[str]) -> DraftCall:
-    if call.name in demanding and has_no_arguments(call.arguments):
-        return call
-    value = decoded(call.arguments, counts)
-    return call if value is call.arguments else replace(call, arguments=value)
+    return frozenset(name for name in names if as_list(known.get(name), "required"))
 
 
 def decoded(arguments: Json, counts: Counter[str]) -> Json:
@@ -352,6 +324,3 @@ def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         alone = replace(block, texts=(), reasoning=(), text_last=0)
         blocks += [replace(alone, calls=(call,)) for call in block.calls[1:]]
     return draft.having(blocks)
-
-
-# -- steps that fit a conversation to the target's template ----------------------------------------

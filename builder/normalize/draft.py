@@ -6,7 +6,7 @@ with the logged results of its calls, so that no step can separate a call from i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 
@@ -87,12 +87,16 @@ class Block:
     def context_in(self, whole: Context) -> Context:
         """Returns the context of an assistant block; `whole` is that of the conversation."""
         own = self.context or whole
-        hidden = [Context("partial", self.hidden)] if self.hidden else []
-        return lowest([own, *hidden]) or own
+        return lowest([own, Context("partial", self.hidden)]) or own if self.hidden else own
 
     def lacking(self, code: str) -> Block:
         """Returns the block with a code of what its context lacks (`MISSING`)."""
         return replace(self, hidden=tuple(sorted({*self.hidden, code})))
+
+    def with_calls(self, change: Callable[[DraftCall], DraftCall]) -> Block:
+        """Returns the block with its calls changed; itself if none is."""
+        calls = tuple(map(change, self.calls))
+        return self if all(map(is_, calls, self.calls)) else replace(self, calls=calls)
 
     @property
     def content(self) -> str:

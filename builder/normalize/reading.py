@@ -113,8 +113,10 @@ class _DraftReader:
         """Ids of the blocks of the user that results went past."""
 
     def take(self, message: Message) -> Problem | None:
-        media = any(_has_media(part) for part in message.parts)
-        if any(map(_is_removed, message.parts)):
+        contents: list[Part] = []
+        for part in message.parts:
+            contents += part.content if isinstance(part, ToolResult) else (part,)
+        if any(isinstance(one, Text | Reasoning) and is_removed(one.text) for one in contents):
             detail = "a text was taken out before it was logged"
             return Problem("redacted", "message", detail, records=0)
         if message.role != "assistant":
@@ -139,9 +141,11 @@ class _DraftReader:
         elif message.role in ("user", "assistant"):
             self.has_lost = self.answers_lost = False
         self.counts.update(map(unknown_key, message.unknown))
-        if media:
+        if any(isinstance(one, Media) for one in contents):
             self.hidden.add("media")  # later turns saw something that a sample cannot show
-        if unknown := sum(map(_unknown_parts, message.parts)):
+        if unknown := sum(
+            isinstance(one, Unparsed) and one.code == UNKNOWN_PART for one in contents
+        ):
             self.hidden.add(UNKNOWN_PART)
             if message.role != "assistant":  # else the sample ends before the turn
                 self.counts[UNKNOWN_PART] += unknown
@@ -183,15 +187,13 @@ class _DraftReader:
             if not asked:
                 self.counts["orphan_result"] += 1
                 self.hidden.add("history")  # later turns saw a result that a sample cannot show
-            else:
-                self.results.append(result)
-                self._count_moved()
-
-    def _count_moved(self) -> None:
-        for block in self.blocks if self.asked is None else self.blocks[self.asked + 1 :]:
-            if block.role == "user" and not block.harness and id(block) not in self.moved:
-                self.moved.add(id(block))
-                self.counts["user_moved"] += 1
+                continue
+            self.results.append(result)
+            assert self.asked is not None, "a call was made"
+            for block in self.blocks[self.asked + 1 :]:
+                if block.role == "user" and not block.harness and id(block) not in self.moved:
+                    self.moved.add(id(block))
+                    self.counts["user_moved"] += 1
 
     def _answer(self) -> list[Block]:
         return [] if self.asked is None else self.blocks[self.run : self.asked + 1]
@@ -229,14 +231,11 @@ class _DraftReader:
                 return
             if not kinds:
                 self.counts["empty_user"] += 1
-            elif not self._follows_results():
+                return
+            last = self.blocks[-1] if self.blocks else Block("user")
+            if self.asked != len(self.blocks) - 1 or not (self.results or last.results):
                 block = Block("user", turn=message.turn, fault=UNKNOWN_PART, unknown=kinds[0])
                 self.blocks.append(block)
-
-    def _follows_results(self) -> bool:
-        last = self.blocks[-1] if self.blocks else None
-        has_results = bool(self.results) or (last is not None and bool(last.results))
-        return has_results and self.asked == len(self.blocks) - 1
 
     def _is_call(self, text: str) -> bool:
         """Returns whether an answer contains a call that was not parsed.
@@ -384,24 +383,8 @@ def _may_be_rounded(value: Json) -> bool:
     return False
 
 
-def _has_media(part: Part) -> bool:
-    if isinstance(part, ToolResult):
-        return any(isinstance(item, Media) for item in part.content)
-    return isinstance(part, Media)
-
-
-def _is_removed(part: Part) -> bool:
-    parts = part.content if isinstance(part, ToolResult) else (part,)
-    return any(isinstance(one, Text | Reasoning) and is_removed(one.text) for one in parts)
-
-
 def _unread(part: Unparsed) -> str:
     """Returns the type of a part, or the keys of a call that names no function."""
     if part.code == "bad_call":
         return ", ".join(key[:40] for key in as_dict(loads_text(part.text)))[:80]
     return part.text if part.code == UNKNOWN_PART else ""
-
-
-def _unknown_parts(part: Part) -> int:
-    parts = part.content if isinstance(part, ToolResult) else (part,)
-    return sum(isinstance(item, Unparsed) and item.code == UNKNOWN_PART for item in parts)

@@ -14,15 +14,16 @@ from fractions import Fraction
 from typing import Any
 
 from builder.conversation import Conversation, Json, ToolCall, ToolResult
-from builder.jsonio import dumps, loads
+from builder.jsonio import dumps, loads, schema_type
 from builder.ledger import ranked
 from builder.normalize import calls
 from builder.normalize.calls import call_fault, result_text
 from builder.normalize.calls import decoded as decoded_arguments
 from builder.normalize.draft import DraftCall
 from builder.normalize.options import Definition, SharedTools
-from builder.normalize.tools import convert, function_tool, kind_of, schema_of, tool_name
+from builder.normalize.tools import convert, function_tool, schema_of, tool_name
 from builder.readers.toolkit.made_up import says_unknown
+from builder.readers.toolkit.narrow import as_dict
 
 MAX_ARGUMENTS = 100
 """A tool with more argument names takes free-form arguments, so it gets no shared definition."""
@@ -78,8 +79,8 @@ class ToolUse:
             key: {
                 "calls": 1,
                 "places": position,
-                "kinds": {kind_of(value): 1},
-                "items": Counter(map(kind_of, value)) if isinstance(value, list) else {},
+                "kinds": {schema_type(value): 1},
+                "items": Counter(map(schema_type, value)) if isinstance(value, list) else {},
             }
             for position, (key, value) in enumerate(arguments.items())
         }
@@ -97,8 +98,9 @@ class ToolUse:
                 if len(calls[name]["arguments"]) <= MAX_ARGUMENTS
             },
             logged={
-                version: {name: _usual(texts) for name, texts in listed[version]}
-                for version in versions
+                # The most frequent one; of equally frequent ones, the first in text order.
+                version: {name: as_dict(loads(ranked(texts)[0][0])) for name, texts in tools}
+                for version, tools in listed.items()
             },
             common={
                 version: tuple(
@@ -122,13 +124,6 @@ def _add(counts: dict[str, Any], other: Mapping[str, Any]) -> None:
             counts[key] = counts.get(key, 0) + value
         else:
             _add(counts.setdefault(key, {}), value)
-
-
-def _usual(texts: Mapping[str, int]) -> Definition:
-    """Returns the most frequent definition; of equally frequent ones, the first in text order."""
-    usual = loads(ranked(texts)[0][0])
-    assert isinstance(usual, dict), "it was converted"
-    return usual
 
 
 def _inferred(name: str, used: Mapping[str, Any]) -> Definition:

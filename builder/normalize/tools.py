@@ -15,11 +15,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import Conversation, Json, ToolCall
-from builder.jsonio import loads_text
+from builder.jsonio import loads_text, schema_type
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import AgentDefinitions, NormalizeOptions, SharedTools
 from builder.problem import Problem
 from builder.readers.toolkit.made_up import says_unknown
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.tool_forms import (
     decoded,
     described,
@@ -54,9 +55,7 @@ def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str
 
 def tool_name(tool: dict[str, Json]) -> str:
     """Returns the name in a wrapped definition, or ""."""
-    function = tool.get("function")
-    name = function.get("name") if isinstance(function, dict) else None
-    return name if isinstance(name, str) else ""
+    return as_str(tool, "function", "name")
 
 
 def offered_names(definitions: Iterable[Json]) -> set[str] | None:
@@ -83,13 +82,10 @@ def flat(definitions: Iterable[Json]) -> Iterator[Json]:
         if isinstance(definition, list):
             yield from flat(definition)
             continue
-        group: Json = None
-        if isinstance(definition, dict):
-            group = definition.get("functionDeclarations") or definition.get(
-                "function_declarations"
-            )
-            if not isinstance(group, list) and set(definition) <= {"tools", "toolChoice"}:
-                group = definition.get("tools")
+        fields = as_dict(definition)
+        group = fields.get("functionDeclarations") or fields.get("function_declarations")
+        if not isinstance(group, list) and fields.keys() <= {"tools", "toolChoice"}:
+            group = fields.get("tools")
         if isinstance(group, list):
             yield from flat(group)
         else:
@@ -124,7 +120,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
         return None
     kind = definition.get("type")
     function = definition.get("function")
-    if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
+    if isinstance(function, dict) and as_str(function.get("name")):
         return _verbatim(definition, function, changes)
     if kind == "custom":
         return _custom(definition, changes)
@@ -159,14 +155,10 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
 
 def _required_outside(spec: dict[str, Json], parameters: Json) -> bool:
     """Returns whether a `required` list next to the parameters belongs in their schema."""
-    required = spec.get("required")
-    if not isinstance(parameters, dict) or not isinstance(required, list) or not required:
+    required, properties = as_list(spec, "required"), as_dict(parameters, "properties")
+    if not required or as_dict(parameters).get("required"):
         return False
-    properties = parameters.get("properties")
-    known = isinstance(properties, dict) and all(
-        isinstance(name, str) and name in properties for name in required
-    )
-    return known and not parameters.get("required")
+    return all(isinstance(name, str) and name in properties for name in required)
 
 
 def _verbatim(
@@ -196,8 +188,7 @@ def _verbatim(
 def _custom(definition: dict[str, Json], changes: Counter[str]) -> dict[str, Json] | None:
     custom = definition.get("custom")
     spec = custom if isinstance(custom, dict) else definition
-    name = spec.get("name")
-    if not isinstance(name, str) or not name:
+    if not as_str(spec.get("name")):
         changes["bad_tool"] += 1
         return None
     changes["custom_tool"] += 1
@@ -227,8 +218,17 @@ def infer(calls: Iterable[tuple[str, dict[str, Json]]]) -> list[dict[str, Json]]
         function_tool(
             name,
             {
-                key: _value_schema([item[key] for item in used if key in item])
+                key: schema_of(
+                    list(dict.fromkeys(map(schema_type, values))),
+                    {
+                        schema_type(one)
+                        for value in values
+                        if isinstance(value, list)
+                        for one in value
+                    },
+                )
                 for key in dict.fromkeys(key for item in used for key in item)
+                for values in [[item[key] for item in used if key in item]]
             },
             [key for key in used[0] if all(key in item for item in used)],
         )
@@ -244,11 +244,6 @@ def function_tool(
     return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 
-def _value_schema(values: list[Json]) -> Json:
-    items = [item for value in values if isinstance(value, list) for item in value]
-    return schema_of(list(dict.fromkeys(map(kind_of, values))), set(map(kind_of, items)))
-
-
 def schema_of(kinds: Sequence[str], items: Collection[str]) -> Json:
     """Returns the schema of values of these JSON types; `items` are the types of array items."""
     names: list[Json] = [kind for kind in kinds if kind != "integer" or "number" not in kinds]
@@ -256,24 +251,6 @@ def schema_of(kinds: Sequence[str], items: Collection[str]) -> Json:
     if names == ["array"] and len(items) == 1:
         schema["items"] = {"type": next(iter(items))}
     return schema
-
-
-def kind_of(value: Json) -> str:
-    """Returns the JSON Schema name of a value's type."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-    return "object"
 
 
 # -- steps on tool definitions: which tools were offered, and the list of the sample ---------------
@@ -394,17 +371,15 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     elif not definitions and not added:
         source = "none"
     if added or inferred or counts["server_tool_dropped"] or counts["bad_tool"]:
-        draft = draft.having([_without_tools(block) for block in draft.blocks])
+        draft = draft.having(
+            [one.lacking("tools") if one.role == "assistant" else one for one in draft.blocks]
+        )
     listing = [*definitions, *added, *inferred]
     if options.tools == "called":
         chosen = [tool for tool in listing if tool_name(tool) in kept]
         counts["tools_left_out"] += len(listing) - len(chosen)
         listing = chosen
     return replace(draft, tools=tuple(listing), tools_source=source).counting(**counts)
-
-
-def _without_tools(block: Block) -> Block:
-    return block.lacking("tools") if block.role == "assistant" else block
 
 
 def definitions_in(conversations: Iterable[Conversation]) -> dict[str, dict[str, Json]]:

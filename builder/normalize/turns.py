@@ -59,12 +59,15 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     blocks: list[Block] = []
     counts: Counter[str] = Counter()
     pending: Block | None = None  # harness text that has not been answered yet
+    ends_at_server = options.untrained_turns != "weight"
     for block in draft.blocks:
         last = blocks[-1] if blocks else None
-        if block.role == "assistant" and _is_empty(block, options):
-            counts["empty_assistant"] += 1
-            counts["reasoning_dropped"] += bool(block.reasoning)
-            continue
+        if block.role == "assistant" and not block.texts and not block.calls:
+            is_read = block.fault in (None, LOST_RECORD.code)
+            if is_read and (block.untrained != "server_tool" or not ends_at_server):
+                counts["empty_assistant"] += 1
+                counts["reasoning_dropped"] += bool(block.reasoning)
+                continue
         if block.role == "user" and block.harness and options.harness == "drop":
             texts = block.texts if pending is None else pending.texts + block.texts
             pending = replace(pending or block, texts=texts)
@@ -96,13 +99,6 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             blocks.append(block)  # another answer (`successive`, `cut`)
     counts["harness_text"] += len(pending.texts) if pending else 0
     return draft.having(blocks, counts)
-
-
-def _is_empty(block: Block, options: NormalizeOptions) -> bool:
-    """Returns whether an assistant block has no content and does not end the conversation."""
-    if block.texts or block.calls or block.fault not in (None, LOST_RECORD.code):
-        return False
-    return block.untrained != "server_tool" or options.untrained_turns == "weight"
 
 
 def cut_before_user(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
@@ -152,24 +148,22 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     show all, some none. In units other than the conversation each example has its own last query,
     so `builder.normalize.units` drops the hidden thoughts.
     """
-    has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
+    style = options.style.thoughts
     query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")
-    shows = options.style.thoughts.has_blocks
-    every = options.style.thoughts is Thoughts.every
+    shown = 0 if style is Thoughts.every or options.unit != "conversation" else query + 1
+    if options.reasoning != "keep" or not style.has_blocks:
+        shown = len(draft.blocks)
     blocks = []
     dropped = 0
     for at, block in enumerate(draft.blocks):
-        is_visible = shows and (at > query or every or options.unit != "conversation")
-        keep = options.reasoning == "keep" and is_visible and has[at]
-        dropped += has[at] and not keep
-        text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())
-        thoughts = (text,) if keep else ()
+        texts = [text.strip("\n") for text in block.reasoning if text.strip()]
+        dropped += bool(texts) and at < shown
+        thoughts = ("\n\n".join(texts),) if texts and at >= shown else ()
         blocks.append(block if thoughts == block.reasoning else replace(block, reasoning=thoughts))
     draft = draft.having(blocks, {"reasoning_dropped": dropped})
-    state = "dropped" if draft.changes.get("reasoning_dropped") else "none"
-    if any(block.reasoning for block in blocks):
-        state = "kept"
-    return replace(draft, reasoning=state)
+    is_dropped = draft.changes.get("reasoning_dropped")
+    is_kept = any(block.reasoning for block in blocks)
+    return replace(draft, reasoning="kept" if is_kept else "dropped" if is_dropped else "none")
 
 
 def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -399,14 +393,12 @@ class _Hidden:
     problem  why
     stays    whether the conversation ends after it, and not before it
     calls    those with a fault of their own, and its code
-    code     the code of the calls that are dropped, if it is not `after_` and that of the problem
     """
 
     at: int
     problem: Problem
     stays: bool = False
     calls: tuple[tuple[DraftCall, str], ...] = ()
-    code: str | None = None
 
 
 def _hidden(draft: Draft, options: NormalizeOptions) -> _Hidden | None:
@@ -417,7 +409,7 @@ def _hidden(draft: Draft, options: NormalizeOptions) -> _Hidden | None:
             continue
         if block.untrained == "server_tool" and options.untrained_turns != "weight":
             problem = Problem("server_tool", f"turn {at}", _untrained(draft, block), records=0)
-            return _Hidden(at, problem, code="server_tool")
+            return _Hidden(at, problem)
         if (fault := block.fault) is not None and not _is_showable(block):
             return _Hidden(at, _unparsed(block, at), calls=tuple((c, fault) for c in block.calls))
         faults = tuple((call, code) for call in block.calls if (code := call_fault(call)))
@@ -428,7 +420,10 @@ def _hidden(draft: Draft, options: NormalizeOptions) -> _Hidden | None:
                 names += " without arguments, which the tool requires" if lost else _NO_OBJECT
             return _Hidden(at, Problem(faults[0][1], f"turn {at}", names, 0), calls=faults)
         no_result = [call for call in block.calls if call.answer is None]
-        if not no_result or (at == len(draft.blocks) - 1 and _may_stay_open(draft, block, options)):
+        is_open = at == len(draft.blocks) - 1 and (
+            options.end == "call" or (draft.complete and len(no_result) == len(block.calls))
+        )
+        if is_open or not no_result:
             continue
         problem = Problem("unanswered", f"turn {at}", _names(no_result), records=0)
         stays = options.end == "call" and block.untrained is None and block.fault is None
@@ -474,7 +469,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         return draft.having(blocks)
     for call, code in hidden.calls:
         draft = draft.dropping([call], code)
-    return _ended(draft, blocks, hidden.at + hidden.stays, hidden.problem, hidden.code)
+    code = "server_tool" if hidden.problem.code == "server_tool" else None
+    return _ended(draft, blocks, hidden.at + hidden.stays, hidden.problem, code)
 
 
 def _is_showable(block: Block) -> bool:
@@ -526,12 +522,6 @@ def _is_target(block: Block) -> bool:
     return block.role == "assistant" and block.untrained is None and block.fault is None
 
 
-def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> bool:
-    """Returns whether the last turn may have calls without a result."""
-    complete = draft.complete and all(call.answer is None for call in block.calls)
-    return options.end == "call" or complete
-
-
 def _ended(
     draft: Draft, blocks: Sequence[Block], end: int, problem: Problem, code: str | None = None
 ) -> Draft:
@@ -573,8 +563,7 @@ def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     last = blocks[-1]
     if any(call.answer is not None for call in last.calls):
         draft = draft.counting(trailing_cut=1)
-        calls = tuple(replace(call, answer=None) for call in last.calls)
-        blocks[-1] = replace(last, calls=calls)
+        blocks[-1] = last.with_calls(partial(replace, answer=None))
     codes = Counter(b.untrained for b in blocks if b.untrained is not None)
     why = {f"{UNTRAINED}{code}": count for code, count in sorted(codes.items())}
     return draft.having(blocks, {"untrained_turns": codes.total(), **why})
@@ -638,18 +627,15 @@ def _marked(block: Block, dialect: Dialect, known: Signatures) -> tuple[Block, S
         losses.append(loss)
         if not loss.readable:
             return replace(block, fault=block.fault or loss.code), losses
-        calls.append(replace(call, arguments=_read_back(call, dialect, known)))
+        assert isinstance(call.arguments, dict), "it has a loss"
+        text = dialect.write(Call.of(call.name, call.arguments))
+        (written,) = dialect.find(text, 0)
+        read = dialect.read(written, text, known)
+        calls.append(replace(call, arguments=read.arguments))
     if not losses:
         return block, ()
     code = losses[0].code if block.untrained in (None, REPEAT) else block.untrained
     return replace(block, calls=tuple(calls), untrained=code), losses
-
-
-def _read_back(call: DraftCall, dialect: Dialect, known: Signatures) -> dict[str, Json]:
-    assert isinstance(call.arguments, dict), "the caller has checked"
-    text = dialect.write(Call.of(call.name, call.arguments))
-    (text_of_call,) = dialect.find(text, 0)
-    return dialect.read(text_of_call, text, known).arguments
 
 
 def trim(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -669,11 +655,10 @@ def trim(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         texts = tuple(text for text in map(cut, block.texts) if text)
         if how == "called":
             return replace(block, texts=texts)
-        calls = tuple(
-            call if call.answer is None else replace(call, answer=cut(call.answer))
-            for call in block.calls
+        block = block.with_calls(
+            lambda call: call if call.answer is None else replace(call, answer=cut(call.answer))
         )
-        return replace(block, texts=texts, reasoning=tuple(map(cut, block.reasoning)), calls=calls)
+        return replace(block, texts=texts, reasoning=tuple(map(cut, block.reasoning)))
 
     blocks = [fitted(block) for block in draft.blocks]
     system = tuple(map(cut, draft.system)) if how == "all" else draft.system

@@ -19,7 +19,7 @@ from math import isfinite
 from operator import attrgetter
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import JsonFault, dumps, loads, schema_type
 from builder.sample import Call
 
 ADDED_TOKENS: tuple[str, ...] = (
@@ -338,7 +338,9 @@ def read_value(text: str, schema: Json) -> Json:
     value = _decoded(text)
     numbers = {"number", "integer"}  # each is allowed where the other is
     allowed = types | numbers if types & numbers else types
-    return text if isinstance(value, str) or (types and _kind(value) not in allowed) else value
+    return (
+        text if isinstance(value, str) or (types and schema_type(value) not in allowed) else value
+    )
 
 
 def _decoded(text: str) -> Json:
@@ -367,15 +369,8 @@ def _types(schema: Json) -> frozenset[str]:
         if key in schema:
             values = schema[key] if key == "enum" else [schema[key]]
             listed = values if isinstance(values, list) else []
-            return frozenset(_kind(value) for value in listed)
+            return frozenset(map(schema_type, listed))
     return frozenset()
-
-
-def _kind(value: Json) -> str:
-    if value is None:
-        return "null"
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return kinds.get(type(value), "object")
 
 
 def _by_first_type(text: str, schema: Json) -> Json:
@@ -448,7 +443,7 @@ def _stated_types(schema: Json) -> frozenset[str]:
     names = stated if isinstance(stated, list) else [stated]
     stated_names = {item.strip().lower() for item in names if isinstance(item, str)}
     types = {_NAMES.get(name, name) for name in stated_names}
-    types.update(map(_kind, values if isinstance(values, list) else ()))
+    types.update(map(schema_type, values if isinstance(values, list) else ()))
     for key in ("anyOf", "oneOf", "allOf"):
         parts = schema.get(key)
         for part in parts if isinstance(parts, list) else ():
@@ -482,7 +477,7 @@ def _xml_loss(
         if text.startswith("\n") or text.endswith("\n"):
             loss = LostCall("xml_markup", f"{name}.{key}: the value begins or ends with a newline")
         elif not _survives(value, text, properties.get(key)):
-            reason = f"{name}.{key}: {text[:40]!r} does not read back as {_kind(value)}"
+            reason = f"{name}.{key}: {text[:40]!r} does not read back as {schema_type(value)}"
             loss = LostCall("xml_types", reason)
     return loss
 

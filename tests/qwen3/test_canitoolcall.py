@@ -35,7 +35,7 @@ def parsed(fixture):
     except ParseFault as fault:
         return fault.code
     calls = [(call.name, call.arguments) for call in found.calls]
-    return calls, found.text.strip(), found.thought.strip()
+    return calls, found.content.strip(), found.reasoning.strip()
 
 
 def meant(fixture):

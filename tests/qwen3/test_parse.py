@@ -66,8 +66,8 @@ def test_a_think_block_counts_only_at_the_beginning(content):
 
 def test_only_the_newline_before_a_call_is_removed_from_text():
     answer = split_answer(f"so\n\n{CALL}")
-    assert (answer.text, len(answer.calls)) == ("so\n", 1)
-    assert split_answer(f"<think>\nhm\n</think>\n\n{CALL}").thought == "hm"
+    assert (answer.content, len(answer.calls)) == ("so\n", 1)
+    assert split_answer(f"<think>\nhm\n</think>\n\n{CALL}").reasoning == "hm"
 
 
 def test_responses_are_split_where_the_template_joins_them():

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.qwen3.calls import EMPTY_THINK, find_calls
+from builder.qwen3.calls import EMPTY_THINK, JSON
 from builder.qwen3.render import ASSISTANT, render, spans
 from builder.qwen3.templates import SPECIFIED, Style, Thoughts
 
@@ -87,7 +87,7 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces, max_size=24).map("".join))
 def test_calls_are_found_as_the_specifications_pattern_finds_them(text):
-    found = [(call.start, call.end, call.inner) for call in find_calls(text)]
+    found = [(call.start, call.end, call.inner) for call in JSON.find(text, 0)]
     assert found == [(*m.span(), m[1]) for m in SPECIFIED_CALL.finditer(text)]
-    for call in find_calls(text):
+    for call in JSON.find(text, 0):
         assert text.startswith(call.inner, call.inner_at)

@@ -84,7 +84,7 @@ def test_calls_that_every_engine_parses(name):
     text, calls, words = PARSED[name]
     answer = split_answer(text)
     assert [(item.name, item.arguments) for item in answer.calls] == calls
-    assert answer.text == words
+    assert answer.content == words
 
 
 REPORTED = {
