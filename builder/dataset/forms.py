@@ -24,7 +24,7 @@ from builder.qwen3.flat import flatten, parse, split_tools
 from builder.qwen3.render import render_sample
 from builder.qwen3.templates import SPECIFIED, Style
 from builder.readers import read_events, readers, recognise, unrecognised
-from builder.readers.toolkit.narrow import as_dict, as_dicts
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 from builder.sample import Dialogue, Sample
 from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Record, Source
@@ -59,27 +59,21 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Che
         role, content, weight = item.get("role"), item.get("content"), item.get("weight")
         thought, is_answer = item.get("reasoning_content"), role == "assistant"
         if not isinstance(role, str):
-            findings.append(
-                CheckFinding("format", f"messages[{index}].role: is not a string", index)
-            )
+            fault = ".role: is not a string"
         elif not isinstance(content, str):
-            what = "is not a string (the template renders lists as nothing)"
-            message = f"messages[{index}].content: {what}"
-            findings.append(CheckFinding("format", message, index))
+            fault = ".content: is not a string (the template renders lists as nothing)"
         elif extra := item.keys() - {"role", "content", "weight", "reasoning_content"}:
-            keys = ", ".join(sorted(extra))
-            message = f"messages[{index}]: unknown keys {keys}: not the flat form"
-            findings.append(CheckFinding("format", message, index))
+            fault = f": unknown keys {', '.join(sorted(extra))}: not the flat form"
         elif thought is not None and not (is_answer and isinstance(thought, str)):
-            message = f"messages[{index}].reasoning_content: is not text of an assistant message"
-            findings.append(CheckFinding("format", message, index))
+            fault = ".reasoning_content: is not text of an assistant message"
         elif weight is not None and not (is_answer and type(weight) is int and weight in (0, 1)):
-            message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
-            findings.append(CheckFinding("format", message, index))
+            fault = ".weight: is not 0 or 1 of an assistant message"
         else:
             messages.append((role, content))
             weights.append(weight if isinstance(weight, int) else None)
             thoughts.append(str(thought or ""))
+            continue
+        findings.append(CheckFinding("format", f"messages[{index}]{fault}", index))
     tools = value.get("tools")
     if not encoded_tools and _is_encoded(tools):
         message = (
@@ -115,16 +109,12 @@ def unrenderable(sample: Sample) -> Iterator[CheckFinding]:
     if not all(map(_is_encodable, sample.thoughts)):
         yield CheckFinding("format", "a lone surrogate cannot be written as UTF-8")
     for index, tool in enumerate(sample.tools):
-        function = tool.get("function") if isinstance(tool, dict) else None
-        name = function.get("name") if isinstance(function, dict) else None
-        named = isinstance(name, str) and name
-        if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
+        if as_dict(tool).get("type") != "function" or not as_str(tool, "function", "name"):
             message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
             yield CheckFinding("tools", message)
         elif not _is_encodable(sample.definitions[index]):
-            yield CheckFinding(
-                "format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8"
-            )
+            message = f"tools[{index}]: a lone surrogate cannot be written as UTF-8"
+            yield CheckFinding("format", message)
 
 
 def _is_encodable(text: str) -> bool:
@@ -408,19 +398,17 @@ def _completion(row: dict[str, Json], style: Style) -> RowReading:
     if not isinstance(prompt, list) or not isinstance(completion, list):
         message = "prompt and completion: are neither two texts nor two lists of messages"
         return no_sample(CheckFinding("format", message))
-    before = [as_dict(item) for item in prompt]
-    weighted = any(item.get("role") == "assistant" for item in before)
-    messages: list[Json] = [_weighed(item, 0) if weighted else item for item in before]
-    messages += [_weighed(as_dict(item), 1) if weighted else item for item in completion]
+    messages: list[Json] = [*prompt, *completion]
+    if any(as_dict(item).get("role") == "assistant" for item in prompt):
+        messages = [
+            {**item, "weight": int(at >= len(prompt))} if item.get("role") == "assistant" else item
+            for at, item in enumerate(map(as_dict, messages))
+        ]
     whole: dict[str, Json] = {"messages": messages, "tools": row.get("tools")}
     sample = read_sample(whole)
     if isinstance(sample, Sample) and (style.beside or not sample.thoughts):
         return _flat_reading(sample, "prompt-completion", whole)
     return _converted(whole, CHAT, "prompt-completion", style)
-
-
-def _weighed(message: dict[str, Json], weight: int) -> dict[str, Json]:
-    return {**message, "weight": weight} if message.get("role") == "assistant" else message
 
 
 def _rendered(text: str, prompt: str, form: str, style: Style) -> RowReading:
@@ -430,7 +418,8 @@ def _rendered(text: str, prompt: str, form: str, style: Style) -> RowReading:
     except ParseFault as fault:
         message = f"{form}: is not a rendering of the chat template: {fault.detail}"
         return no_sample(CheckFinding("format", message, offset=fault.offset), form=form)
-    context = _answers_in(prompt, style)
+    pattern = f"{re.escape(style.assistant)}.*?{re.escape(style.markers.end)}"
+    context = len(re.findall(pattern, prompt, re.DOTALL))
     if context:
         answers = 0
         weights: list[int | None] = []
@@ -440,11 +429,6 @@ def _rendered(text: str, prompt: str, form: str, style: Style) -> RowReading:
         tools = tuple(zip(sample.tools, sample.definitions, strict=True))
         sample = Sample.written(sample.messages, tools, tuple(weights), sample.thoughts)
     return RowReading(sample, form, text=text)
-
-
-def _answers_in(prompt: str, style: Style) -> int:
-    pattern = f"{re.escape(style.assistant)}.*?{re.escape(style.markers.end)}"
-    return len(re.findall(pattern, prompt, re.DOTALL))
 
 
 def _is_structured(row: dict[str, Json]) -> bool:
@@ -463,13 +447,6 @@ def _is_structured(row: dict[str, Json]) -> bool:
         or message.keys() - {"role", "content", "weight"}
         for message in messages
     )
-
-
-def _has_answers(row: dict[str, Json], dialogue: Dialogue | None, style: Style) -> bool:
-    turns = as_dicts(row.get("conversations"))
-    values = {turn["value"] for turn in turns if isinstance(turn.get("value"), str)}
-    answers = flatten(dialogue, style).messages if dialogue is not None else ()
-    return bool(answers) and all(text in values for role, text in answers if role == "assistant")
 
 
 def _without_escapes(normalised: Normalised) -> dict[str, int]:
@@ -495,27 +472,26 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
         return no_sample(CheckFinding("format", message), form=form, reader=reader)
     if not fit:
         problems += [problem for item in conversations for problem in item.problems]
-        found = (
-            problems[0] if problems else Problem("no_messages", "row", "contains no conversation")
-        )
-        return _unconverted(found, form, reader)
+        problems.append(Problem("no_messages", "row", "contains no conversation"))
+        return _unconverted(problems[0], form, reader)
     options = replace(_AS_LOGGED, style=style)
     normalised = normalise(fit[0], options)
-    problem = normalised.problem
-    escaped = problem is not None and problem.code == "control_tokens"
+    escaped = normalised.problem is not None and normalised.problem.code == "control_tokens"
     exact = escaped and reader == CHAT
     if escaped:  # the tokens may be harmless: escaped in arguments that are JSON text
         neutralised = normalise(fit[0], replace(options, control_tokens="neutralise"))
-        if exact or _has_answers(row, neutralised.dialogue, style):
+        flat = flatten(neutralised.dialogue, style).messages if neutralised.dialogue else ()
+        values = [turn.get("value") for turn in as_dicts(row.get("conversations"))]
+        has_answers = flat and all(text in values for role, text in flat if role == "assistant")
+        if exact or has_answers:
             normalised = replace(neutralised, changes=_without_escapes(neutralised))
     lost = tuple(
         CheckFinding(loss.code, f"{loss.reason}; the turn is not trained")
         for loss in normalised.lost
     )
     if normalised.dialogue is None:
-        problem = normalised.problem
-        assert problem is not None, "a rejected conversation has a reason"
-        return _unconverted(problem, form, reader, lost)
+        assert normalised.problem is not None, "a rejected conversation has a reason"
+        return _unconverted(normalised.problem, form, reader, lost)
     messages = tuple(as_dicts(row.get("messages")))
     return RowReading(
         flatten(normalised.dialogue, style),

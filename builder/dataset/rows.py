@@ -28,7 +28,7 @@ from builder.finding import CheckFinding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
 from builder.qwen3.templates import SPECIFIED, Style
-from builder.readers.toolkit import as_dict
+from builder.readers.toolkit.narrow import as_dict, one_or_many
 from builder.sample import Sample
 from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Source
@@ -248,19 +248,12 @@ def json_objects(paths: Iterable[Path]) -> Iterator[dict[str, Json]]:
 
 
 def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:
-    rows = _stored_rows(item, source)
-    if rows is not None:
-        for number, value in rows:
-            if isinstance(value, Problem):
-                yield DatasetRow(item.split, item.name, number, fault=value)
-            else:
-                yield DatasetRow(item.split, item.name, number, stored=value)
-        return
-    for number, line in _file_lines(item.path):
-        if isinstance(line, Problem):
-            yield DatasetRow(item.split, item.name, number, fault=line)
-        else:
-            yield DatasetRow(item.split, item.name, number, line)
+    """Yields the rows as they are: values of a table or document, else lines."""
+    rows: Iterator[tuple[int, Any]] | None = _stored_rows(item, source)
+    kind = "stored" if rows is not None else "line"
+    for number, value in rows if rows is not None else _file_lines(item.path):
+        known: dict[str, Any] = {"fault" if isinstance(value, Problem) else kind: value}
+        yield DatasetRow(item.split, item.name, number, **known)
 
 
 def _stored_rows(item: DataFile, source: Source) -> Iterator[tuple[int, Json | Problem]] | None:
@@ -269,19 +262,11 @@ def _stored_rows(item: DataFile, source: Source) -> Iterator[tuple[int, Json | P
         return _table_rows(item.path)
     if is_csv(source):
         rows = (row if isinstance(row, Problem) else row.value for row in source.csv_rows())
-        return iter(enumerate(rows, start=1))
-    document = None if ".jsonl" in item.path.name else _document(source)
-    return None if document is None else iter(enumerate(document, start=1))
-
-
-def _document(source: Source) -> list[Json] | None:
-    """Returns the rows of a JSON document: the elements of a list, or the one object."""
-    if source.peek.kind != "json":
+        return enumerate(rows, start=1)
+    if ".jsonl" in item.path.name or source.peek.kind != "json":
         return None
-    value = source.document(exact=True)
-    if isinstance(value, Problem):
-        return None
-    return value if isinstance(value, list) else [value]
+    document = source.document(exact=True)
+    return None if isinstance(document, Problem) else enumerate(one_or_many(document), start=1)
 
 
 def _source(path: Path) -> Source:
