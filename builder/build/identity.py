@@ -19,6 +19,7 @@ PACKAGES = (
     "tokenizers",
     "jinja2",
     "orjson",
+    "msgpack",
     "jmespath",
     "kingfisher-secret-scanner",
     "phonenumberslite",
