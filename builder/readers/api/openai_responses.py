@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
@@ -98,7 +98,6 @@ class ItemReading:
     messages  the messages so far
     tools     definitions given to the model during the conversation, all before `loaded_at`
     missing   references to items that are not in the log
-    changes   {code: count} of omissions
     """
 
     def __init__(self) -> None:
@@ -106,7 +105,6 @@ class ItemReading:
         self.tools: list[Json] = []
         self.loaded_at = 0
         self.missing: list[str] = []
-        self.changes: Counter[str] = Counter()
         self._answer: list[Part] = []  # parts of the current assistant message
         self._unknown: list[str] = []  # its unknown keys
         self._server_calls: set[str] = set()  # ids of calls that no client answers
@@ -165,17 +163,16 @@ class ItemReading:
             self._unknown += unknown_names(item, _KEYS)
 
     def _thoughts(self, item: _Item) -> list[Part]:
-        """Returns thoughts in clear text, without summaries by another model."""
+        """Returns thoughts in clear text, else the summary of them by another model."""
         texts = [as_str(part.get("text")) for part in as_dicts(item.get("content"))]
+        summary = [as_str(part.get("text")) for part in as_dicts(item.get("summary"))]
         if not any(texts) and item.get("id") == _LOCAL_ID:
-            texts = [as_str(part.get("text")) for part in as_dicts(item.get("summary"))]
-        if any(texts):
-            return [Reasoning(text) for text in texts if text]
-        if thoughts := thoughts_of_keys(item):
-            return thoughts
-        if as_list(item.get("summary")):
-            self.changes["reasoning_summary_dropped"] += 1
-        return []
+            texts = summary
+        thoughts: list[Part] = [Reasoning(text) for text in texts if text]
+        thoughts = thoughts or thoughts_of_keys(item)
+        if summary and not thoughts:
+            thoughts.append(Reasoning("\n\n".join(summary), is_summary=True))
+        return thoughts
 
     def _call(self, kind: str, item: _Item) -> ToolCall | Unparsed:
         call_id = response_items.call_id(item)
@@ -304,7 +301,6 @@ def history(body: dict[str, Json]) -> History:
         _tools(body, reading.tools),
         name_or_none(body.get("model")),
         problems,
-        reading.changes,
         loaded_at=reading.loaded_at,
     )
     names = {as_str(tool, "name") for tool in reading.tools}
@@ -333,22 +329,14 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     status = as_str(body.get("status"))
     if status in PENDING or not output:
         return ()
-    reading = ItemReading()
-    message = reading.read_answer(output)
     fault = None
     if status in ("incomplete", "failed", "cancelled") or body.get("error"):
         reason = as_dict(body.get("incomplete_details")).get("reason")
         fault = "content_filter" if reason == "content_filter" else "truncated"
     elif any(as_dict(item).get("status") == "incomplete" for item in output):
         fault = "truncated"
-    return (
-        ApiAnswer(
-            message,
-            fault=fault,
-            model=name_or_none(body.get("model")),
-            changes=reading.changes,
-        ),
-    )
+    message = ItemReading().read_answer(output)
+    return (ApiAnswer(message, fault=fault, model=name_or_none(body.get("model"))),)
 
 
 def continues(before: Json, after: Json) -> bool:
@@ -413,7 +401,11 @@ class _ServerHistories:
         sent = exchange.request if exchange.request is not None else self._waiting.get(response_id)
         if sent is None:
             return exchange
-        own = [self._referred(item) for item in items(sent.get("input"))]
+        own = [
+            (item_type(as_dict(item)) == "item_reference" and self._items.get(as_str(item, "id")))
+            or item
+            for item in items(sent.get("input"))
+        ]
         previous = name_or_none(sent.get("previous_response_id"))
         conversation = name_or_none(sent.get("conversation"))
         conversation = conversation or name_or_none(as_dict(sent, "conversation").get("id"))
@@ -453,12 +445,6 @@ class _ServerHistories:
         if made is not None and path_of(exchange.url).endswith("/conversations"):
             given = as_list((exchange.request or {}).get("items"))
             self._steps.put(made, ServerStep(None, tuple(given), whole=True), _weight(given))
-
-    def _referred(self, value: Json) -> Json:
-        item = as_dict(value)
-        if item_type(item) != "item_reference":
-            return value
-        return self._items.get(as_str(item.get("id"))) or value
 
 
 def _server_turns(output: list[Json]) -> int:

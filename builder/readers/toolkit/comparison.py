@@ -66,8 +66,9 @@ def calls(message: Message) -> list[ToolCall]:
 
 
 def thoughts(message: Message) -> tuple[Part, ...]:
-    """Returns the reasoning parts of a message, in order."""
-    return tuple(part for part in message.parts if isinstance(part, Reasoning))
+    """Returns the reasoning parts of a message, in order, without summaries."""
+    parts = (part for part in message.parts if isinstance(part, Reasoning))
+    return tuple(part for part in parts if not part.is_summary)
 
 
 def words(message: Message) -> str:
@@ -441,7 +442,7 @@ def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
     keyed = []
     for message, digest in zip(messages, digests(messages), strict=True):
         parts: list[Part] = []
-        thought = len(thoughts(message))
+        thought = sum(isinstance(part, Reasoning) for part in message.parts)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 unique = part.id if part.id and ids[part.id] == 1 and looks_random(part.id) else ""

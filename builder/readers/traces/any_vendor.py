@@ -108,7 +108,6 @@ def _are_items(items: Sequence[Json]) -> bool:
 
 def _read_items(items: Sequence[Json], notes: PartNotes) -> list[Message]:
     reading = ItemReading().read(items)
-    notes.changes += reading.changes
     notes.tools += reading.tools
     return reading.messages
 
