@@ -23,18 +23,13 @@ from builder.conversation import (
 from builder.jsonio import dumps, loads_text
 from builder.problem import Problem
 from builder.readers.api.codec import Api, ApiAnswer, History
-from builder.readers.api.dialects import BEDROCK, BEDROCK_EVENTS, path_of, request_dialect
+from builder.readers.api.dialects import BEDROCK, is_bedrock_event, path_of, request_dialect
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.chat_messages import results_apart, value_arguments
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted
-
-
-def is_event(body: dict[str, Json]) -> bool:
-    """Returns whether a body is one event of a stream."""
-    return len(body) == 1 and not BEDROCK_EVENTS.isdisjoint(body)
 
 
 class _Block:
@@ -287,7 +282,7 @@ def _model(exchange: Exchange) -> str | None:
 
 def _continues(before: Json, after: Json) -> bool:
     one, other = as_dict(before), as_dict(after)
-    if not (is_event(one) and is_event(other)) or "messageStart" in other:
+    if not (is_bedrock_event(one) and is_bedrock_event(other)) or "messageStart" in other:
         return False
     ended = "messageStop" in one or "metadata" in one
     return not ended or "messageStop" in other or "metadata" in other

@@ -63,18 +63,16 @@ def decompressed(data: bytes, encoding: str) -> bytes:
     if data.startswith(_ZSTD_MAGIC):
         return _with_zstd(data)
     if encoding in ("deflate", "br") and not _is_text(data):
-        return _with_zlib(data, *_deflate(data)) if encoding == "deflate" else _with_brotli(data)
+        if encoding == "br":
+            return _with_brotli(data)
+        # Servers send zlib's format or, against the standard, raw data.
+        has_header = len(data) > 1 and data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
+        return _with_zlib(data, zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS, "deflate")
     return data
 
 
 def _is_text(data: bytes) -> bool:
     return data.lstrip()[:1] in (b"{", b"[") or data.startswith((b"data:", b"event:"))
-
-
-def _deflate(data: bytes) -> tuple[int, str]:
-    """Returns how to inflate: servers send zlib's format or, against the standard, raw data."""
-    has_header = len(data) > 1 and data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
-    return (zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS), "deflate"
 
 
 def _with_zlib(data: bytes, bits: int, name: str) -> bytes:

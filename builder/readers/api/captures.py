@@ -84,9 +84,9 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
     if looks_like_cassette(source.head):  # first, since its block texts may be JSON
         yield from _cassette(source)
     elif _TIMED.match(source.head):
-        yield from _timed_lines(source)
+        yield from _text_lines(source, timed=True)
     elif kind == "text" and is_stream(source.head.decode("utf-8", "replace")):
-        yield from _stream_lines(source)
+        yield from _text_lines(source, timed=False)
     elif kind == "json" and (inside := _listed_exchanges(source.document())) is not None:
         yield from (_attached(source, item) for item in source.counted(inside))
     else:
@@ -154,27 +154,22 @@ def _cassette(source: Source) -> Iterator[Record | Problem]:
         yield stream_problem(error, f"after interaction {count}")
 
 
-def _timed_lines(source: Source) -> Iterator[Record | Problem]:
+def _text_lines(source: Source, *, timed: bool) -> Iterator[Record | Problem | Ignored]:
+    """Yields the values of lines that begin with a time, or of the fields of a stream."""
     for item in source.lines():
         if isinstance(item, Problem):
             yield item
             continue
         number, line, ended = item
         where = f"line {number}"
+        if not timed:
+            values = stream_events(line.decode("utf-8", "replace"))
+            yield source.seen(where, values[0]) if values else Ignored("stream_field")
+            continue
         try:
             yield source.seen(where, loads(_TIMED.sub(b"", line, count=1)))
         except JsonFault as fault:
             yield fault.at(where) if ended else replace(fault.at(where), code="truncated")
-
-
-def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
-    for item in source.lines():
-        if isinstance(item, Problem):
-            yield item
-            continue
-        number, line, _ = item
-        values = stream_events(line.decode("utf-8", "replace"))
-        yield source.seen(f"line {number}", values[0]) if values else Ignored("stream_field")
 
 
 _FIRST_LINE = 1 << 20

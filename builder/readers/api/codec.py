@@ -13,7 +13,6 @@ from builder.conversation import (
     Event,
     Json,
     Message,
-    Part,
     Reasoning,
     Text,
     Unparsed,
@@ -128,7 +127,10 @@ class ApiAnswer:
 
         It must be counted if no request continues it.
         """
-        return any(_is_content(part) for part in self.message.parts)
+        return any(
+            bool(part.text) if isinstance(part, Text) else not isinstance(part, Reasoning)
+            for part in self.message.parts
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +177,6 @@ class ServerStep:
             steps.append(step.items)
             step = step.before
         return [item for items in reversed(steps) for item in items]
-
-
-def _is_content(part: Part) -> bool:
-    return bool(part.text) if isinstance(part, Text) else not isinstance(part, Reasoning)
 
 
 def row_conversation(

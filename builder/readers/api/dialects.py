@@ -77,7 +77,7 @@ _NAME = re.compile(r"[\w.:-]{0,24}")
 _BEDROCK_KEYS = frozenset(
     {"inferenceConfig", "toolConfig", "modelId", "additionalModelRequestFields"}
 )
-BEDROCK_EVENTS = frozenset({
+_BEDROCK_EVENTS = frozenset({
     "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop",
     "metadata",
 })  # fmt: skip
@@ -140,9 +140,11 @@ def request_dialect(body: dict[str, Json]) -> str | None:
             return GEMINI
         if "input" in body and _is_interaction(body):
             return GEMINI
-        if isinstance(body.get("model"), str) and _is_responses_input(body):
-            return OPENAI_RESPONSES
-        return None
+        given = body.get("input")
+        is_list = any("role" in item or "type" in item for item in as_dicts(given))
+        has_own = isinstance(given, str | list) and not _RESPONSES_KEYS.isdisjoint(body)
+        is_named = isinstance(body.get("model"), str)
+        return OPENAI_RESPONSES if is_named and (is_list or has_own) else None
     blocks: list[dict[str, Json]] = []
     for message in as_list(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
@@ -181,14 +183,6 @@ def is_interaction_event(body: dict[str, Json]) -> bool:
     """Returns whether a body is an event of a streamed interaction."""
     kind = body.get("event_type")
     return isinstance(kind, str) and _INTERACTION_EVENT.fullmatch(kind) is not None
-
-
-def _is_responses_input(body: dict[str, Json]) -> bool:
-    given = body.get("input")
-    items = as_dicts(given)
-    if any("role" in item or "type" in item for item in items):
-        return True
-    return isinstance(given, str | list) and not _RESPONSES_KEYS.isdisjoint(body)
 
 
 def _is_anthropic(body: dict[str, Json], blocks: list[dict[str, Json]]) -> bool:
@@ -247,7 +241,7 @@ def response_dialect(body: dict[str, Json]) -> str | None:
         return ANTHROPIC
     if isinstance(as_dict(body.get("output")).get("message"), dict) and "stopReason" in body:
         return BEDROCK
-    if _is_bedrock_event(body):
+    if is_bedrock_event(body):
         return BEDROCK
     if body.keys() <= _ERROR and as_dict(body.get("error")).keys() >= _ERROR_FIELDS:
         return OPENAI_CHAT
@@ -271,11 +265,11 @@ def is_event(body: dict[str, Json]) -> bool:
     kind = as_str(body.get("type"))
     if kind in _ANTHROPIC_EVENTS or kind.startswith("response.") or kind in _EVENTS:
         return True
-    return _is_bedrock_event(body) or is_interaction_event(body)
+    return is_bedrock_event(body) or is_interaction_event(body)
 
 
-def _is_bedrock_event(body: dict[str, Json]) -> bool:
+def is_bedrock_event(body: dict[str, Json]) -> bool:
     """Returns whether the only key is that of an event; `metadata` must also contain `usage`."""
-    if len(body) != 1 or BEDROCK_EVENTS.isdisjoint(body):
+    if len(body) != 1 or _BEDROCK_EVENTS.isdisjoint(body):
         return False
     return "metadata" not in body or "usage" in as_dict(body["metadata"])

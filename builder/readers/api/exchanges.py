@@ -107,7 +107,8 @@ def _litellm_request(payload: dict[str, Json]) -> dict[str, Json]:
         sent = as_dict(json_in_text(metadata.get("proxy_server_request")))
     body = dict(as_dict(json_in_text(sent.get("body"))) or sent)
     messages = json_in_text(payload.get("messages"))
-    if kind in _PASSED and (passed := _passed_body(messages)):
+    only = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
+    if kind in _PASSED and (passed := as_dict(json_in_text(as_dict(only).get("content")))):
         return passed
     key = _MESSAGE_KEYS.get(_CALL_TYPES.get(kind, ""), "messages")
     if isinstance(messages, dict):
@@ -124,11 +125,6 @@ def _litellm_request(payload: dict[str, Json]) -> dict[str, Json]:
             if body.get(name) is None and given.get(name) is not None:
                 body[name] = given[name]
     return body if key in body or "messages" in body else {}
-
-
-def _passed_body(messages: Json) -> dict[str, Json]:
-    only = as_dict(messages[0]) if isinstance(messages, list) and len(messages) == 1 else {}
-    return as_dict(json_in_text(only.get("content")))
 
 
 def _litellm_response(payload: dict[str, Json]) -> Json:
@@ -193,12 +189,6 @@ def _unwrapped(value: dict[str, Json]) -> dict[str, Json]:
 def is_litellm(value: Json) -> bool:
     """Returns whether a value is a record of LiteLLM."""
     return isinstance(value, dict) and _litellm_fields(_unwrapped(value)) is not None
-
-
-def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
-    """Returns the exchange of a gateway's log record. Raises JsonFault for an undecodable body."""
-    value = _unwrapped(value)
-    return _invocation(where, value) or _litellm(where, value)
 
 
 def _invocation(where: str, value: dict[str, Json]) -> Exchange | None:
@@ -388,9 +378,11 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
     value = record.value
     if not isinstance(value, dict):
         return not_object(record, "a record that is ")
+    logged = _unwrapped(value)
     try:
         opened = (
-            _from_gateway(record.where, value)
+            _invocation(record.where, logged)
+            or _litellm(record.where, logged)
             or _from_body(record.where, value)
             or _from_envelope(record.where, value)
         )
@@ -398,15 +390,10 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
         return fault.at(record.where)
     if opened is None and value == {"type": "ping"}:  # keeps Anthropic's streams open
         return Ignored("stream_field")
-    if opened is None and any(map(_are_turns, value.values())):
-        return Problem("unknown_shape", record.where, "a conversation in another form")
+    for items in map(as_dicts, value.values()) if opened is None else ():
+        if len(items) > 1 and all("role" in item or "from" in item for item in items):
+            return Problem("unknown_shape", record.where, "a conversation in another form")
     return opened or Ignored(unknown_code(value.get("type", "record")))
-
-
-def _are_turns(value: Json) -> bool:
-    if not isinstance(value, list) or len(value) < 2:
-        return False
-    return all(isinstance(item, dict) and ("role" in item or "from" in item) for item in value)
 
 
 def _from_body(where: str, value: dict[str, Json]) -> Exchange | None:
@@ -476,7 +463,8 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
         answer = _answer(logged, got.encoding or content_encoding(value.get("rawHeaders")))
     if not any(answer) and (error := first_of(value, "error", "exception")):
         answer = _Answer({"error": error if isinstance(error, dict) else {"message": error}})
-    if not any(answer) and body and _is_logged_null(value):
+    has_place = not value.keys().isdisjoint(_RESPONSE_KEYS) and _batch_key(value) is None
+    if not any(answer) and body and has_place:  # the recorder wrote null there
         answer = _Answer(is_empty=True)
     return Exchange(
         where,
@@ -493,14 +481,6 @@ def is_answer(response: Json) -> bool:
     if isinstance(response, str) and response.startswith(("data:", "event:")):
         return True
     return response_dialect(as_dict(json_in_text(response))) is not None
-
-
-def _is_logged_null(value: dict[str, Json]) -> bool:
-    """Returns whether the recorder has a place for the response and wrote null there.
-
-    The lines of a Batch file have their response elsewhere.
-    """
-    return not value.keys().isdisjoint(_RESPONSE_KEYS) and _batch_key(value) is None
 
 
 def _batch_line(value: dict[str, Json]) -> dict[str, Json]:

@@ -250,13 +250,6 @@ class _Open:
         return {**self.step, "arguments": "".join(map(as_str, self.arguments))}
 
 
-def _interaction_continues(before: Json, after: Json) -> bool:
-    one, other = as_dict(before), as_dict(after)
-    if not (is_interaction_event(one) and is_interaction_event(other)):
-        return False
-    return other.get("event_type") not in ("interaction.created", "interaction.start")
-
-
 _MAX_KEPT = 10_000
 """Maximum number of interactions kept for later ones; the oldest are dropped."""
 
@@ -779,15 +772,13 @@ def continues(before: Json, after: Json) -> bool:
 
     Without ids (older servers) a response continues until its finishReason.
     """
-    if is_interaction(as_dict(before)) or is_interaction(as_dict(after)):
-        return _interaction_continues(before, after)
-    one, other = (
-        as_dict(body).get("responseId") or as_dict(body).get("response_id")
-        for body in (before, after)
-    )
-    if one or other:
-        return one == other
-    candidates = as_dicts(before, "candidates")
+    one, other = as_dict(before), as_dict(after)
+    if is_interaction(one) or is_interaction(other):
+        begins = other.get("event_type") in ("interaction.created", "interaction.start")
+        return is_interaction_event(one) and is_interaction_event(other) and not begins
+    if _response_id(one) or _response_id(other):
+        return _response_id(one) == _response_id(other)
+    candidates = as_dicts(one, "candidates")
     return not any(c.get("finishReason") or c.get("finish_reason") for c in candidates)
 
 

@@ -192,7 +192,8 @@ class _RequestChain:
         it was rewritten by the client. `tools`: a request that changes or removes tools begins a
         new conversation.
         """
-        if tools and not _only_adds(self.history, history):
+        known, offered = self.history.tools or (), history.tools or ()
+        if tools and known != offered and not all(tool in offered for tool in known):
             return False
         rest = history.messages[len(self.history.messages) :]
         if _continued(self.answers, rest) is not None:
@@ -423,7 +424,8 @@ class _RequestChain:
             if at in continued:
                 code = None
             elif given is not None and given.is_no_target:  # even if the client continued with it
-                code = _fault_code(given)
+                unread = (part.code for part in given.message.parts if isinstance(part, Unparsed))
+                code = given.fault or next(unread, "zero_weight")
             yield message if code == message.untrained else replace(message, untrained=code)
 
     def _with_untrained(self, history: Sequence[Message], logged: LoggedAnswers) -> list[Message]:
@@ -470,20 +472,8 @@ def _has_content(message: Message) -> bool:
     return any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
 
 
-def _fault_code(answer: ApiAnswer) -> str:
-    unread = (part.code for part in answer.message.parts if isinstance(part, Unparsed))
-    return answer.fault or next(unread, "zero_weight")
-
-
 _AS_RENDERED = Context("rendered")
 """Of turns that are shown with a date that their requests did not have."""
-
-
-def _only_adds(before: History, after: History) -> bool:
-    if before.tools is None or before.tools == after.tools:
-        return True
-    offered_now = after.tools or ()
-    return all(tool in offered_now for tool in before.tools)
 
 
 MAX_OPEN = 200
@@ -589,7 +579,12 @@ class Histories:
             yield from _without_request(exchange, exchange, 1, answers)
             return
         answers = tuple(answers)
-        earlier = _own_turns(history, own)
+        first = len(history.messages) if own is None else own
+        earlier = {
+            at: ApiAnswer(message)
+            for at, message in enumerate(history.messages[first:], first)
+            if message.role == "assistant"
+        }
         self._remember([*earlier.values(), *answers])
         marks = self.marks.of(history.messages, history.session)
         for known in self._index.get(marks[-1], ()):
@@ -650,16 +645,6 @@ class Histories:
                         self._thoughts[call.id] = thought
         while len(self._thoughts) > MAX_REMEMBERED:
             self._thoughts.popitem(last=False)
-
-
-def _own_turns(history: History, own: int | None) -> dict[int, ApiAnswer]:
-    if own is None:
-        return {}
-    return {
-        at: ApiAnswer(message)
-        for at, message in enumerate(history.messages[own:], own)
-        if message.role == "assistant"
-    }
 
 
 def _unbilled(history: History) -> History:
