@@ -46,6 +46,7 @@ from builder.readers.toolkit.narrow import (
     json_in_text,
     name_of,
     name_or_none,
+    one_or_many,
 )
 from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
@@ -64,6 +65,7 @@ from builder.readers.traces.parts import (
 )
 
 ROLES = {"human": "user", "model": "assistant", "ai": "assistant", "function": "tool"}
+_SCHEMAS = frozenset({"parameters", "input_schema", "inputSchema"})
 _RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
 _KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _KEYS = MESSAGE_KEYS | {"parts", "blocks", "additional_kwargs"}
@@ -80,7 +82,7 @@ _REPR = re.compile(r"(?:\w*Message\()?(?:role|content)=['\"]|\[object Object\]",
 def read_messages(value: Json, notes: PartNotes) -> list[Message]:
     """Returns the messages of a list, a batch of one list (LangChain), one message or a text."""
     value = decoded(value)
-    items = value if isinstance(value, list) else [value]
+    items = one_or_many(value)
     if len(items) == 1 and isinstance(items[0], list) and not is_message(items[0]):
         items = items[0]
     items = [decoded(item) for item in items]
@@ -164,7 +166,9 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
     listed = (fields[key] for key in ("parts", "blocks") if isinstance(fields.get(key), list))
     body = next(listed, fields.get("content"))
     if role == "tool" and "parts" not in fields:
-        if _is_definition(body):
+        defined = as_dict(decoded(body))
+        defined = as_dict(defined.get("function")) or defined
+        if isinstance(defined.get("name"), str) and not _SCHEMAS.isdisjoint(defined):
             notes.tools.append(body)  # Langfuse's LangChain callback appends the tools this way
             return []
         if called := _calls_in_content(body):  # Koog gives its calls the role of their results
@@ -206,8 +210,7 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
 
 def _calls(fields: dict[str, Json]) -> list[Json]:
     """Returns the calls of a message; a single call may be logged without a list."""
-    value = decoded(fields.get("tool_calls"))
-    return value if isinstance(value, list) else [value] if value else []
+    return one_or_many(decoded(fields.get("tool_calls")) or [])
 
 
 def _split(message: Message) -> list[Message]:
@@ -222,21 +225,10 @@ def _split(message: Message) -> list[Message]:
     return [Message(role, tuple(run)) for role, run in runs]
 
 
-def _is_definition(value: Json) -> bool:
-    item = as_dict(decoded(value))
-    inner = as_dict(item.get("function")) or item
-    has_schema = any(key in inner for key in ("parameters", "input_schema", "inputSchema"))
-    return isinstance(inner.get("name"), str) and has_schema
-
-
 def _calls_in_content(value: Json) -> list[Part]:
     """Returns the calls in a message's content (Koog), which platforms may have decoded."""
     is_list = isinstance(value, list) or as_str(value).startswith('[{"')
-    return _openai_calls(decoded(value)) if is_list else []
-
-
-def _openai_calls(value: Json) -> list[Part]:
-    items = as_dicts(value)
+    items = as_dicts(decoded(value)) if is_list else []
     is_call = (item.get("type") == "function" and as_dict(item.get("function")) for item in items)
     return [read_call(item) for item in items] if all(is_call) else []
 
@@ -340,16 +332,13 @@ def system_text(value: Json) -> str:
         return value
     texts = [
         part.text
-        for item in (value if isinstance(value, list) else [value])
-        for part in read_parts(_content_of(item))
+        for item in one_or_many(value)
+        for part in read_parts(
+            as_dict(item)["content"] if {"role", "content"} <= as_dict(item).keys() else item
+        )
         if isinstance(part, Text)
     ]
     return "\n\n".join(text for text in texts if text)
-
-
-def _content_of(item: Json) -> Json:
-    part = as_dict(item)
-    return part["content"] if "role" in part and "content" in part else item
 
 
 def tools_of(body: dict[str, Json]) -> tuple[Json, ...] | None:
@@ -442,12 +431,8 @@ def _cut(value: Json) -> str | None:
     return "truncated" if isinstance(value, str) and _CUT_MESSAGE.match(value) else None
 
 
-def read_outcome(value: Json, notes: PartNotes) -> Outcome:
-    """Returns the outcome that a logged output describes."""
-    return _outcome(value, notes, 0)
-
-
-def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
+def read_outcome(raw: Json, notes: PartNotes, depth: int = 0) -> Outcome:
+    """Returns the outcome that a logged output describes, at a depth inside of others."""
     value = _body_in(decoded(raw))
     if value is None or value == "" or depth > _MAX_WRAPPERS:
         return Outcome()
@@ -491,7 +476,7 @@ def _from_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: in
         return Outcome()
     for key in _WRAPPERS:
         if isinstance(value.get(key), dict | list):
-            return _outcome(value[key], notes, depth + 1)
+            return read_outcome(value[key], notes, depth + 1)
     for key in _TEXTS:
         if isinstance(value.get(key), str):
             return _answer([Text(as_str(value[key]))], _fault(value) or _cut(decoded(value[key])))
@@ -529,7 +514,9 @@ def _from_list(items: list[Json], notes: PartNotes) -> Outcome:
         calls = [{"type": "tool-call", **as_dict(value)} if named else value for value in values]
         return _answer(read_parts(list(calls)))
     choices = [as_dict(value) for value in values]
-    if len(choices) > 1 and all(_is_choice(choice) for choice in choices):
+    ended = (c.get("role") == "assistant" and any(c.get(key) for key in _FINISH) for c in choices)
+    is_koog = any(_calls_in_content(choice.get("content")) for choice in choices)
+    if len(choices) > 1 and all(ended) and not is_koog:  # whose calls are messages
         answers = [_from_message(choice, notes) for choice in choices]
         return Outcome(tuple(answer for one in answers if one for answer in one.answers))
     messages = read_messages(list(values), notes)
@@ -541,12 +528,6 @@ def _is_part(item: dict[str, Json]) -> bool:
     if "role" in item or kind in ("message", "function_call", "reasoning", "function_call_output"):
         return False  # a message, or an item of the Responses API
     return bool(kind) or "text" in item or "functionCall" in item or "function_call" in item
-
-
-def _is_choice(item: dict[str, Json]) -> bool:
-    if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
-        return False
-    return not _calls_in_content(item.get("content"))  # Koog: each call is a message
 
 
 def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
@@ -635,9 +616,14 @@ def _from_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | Non
 
 def _from_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     """Reads a message of any API, bare or in the field `message` or `content`, else None."""
-    output = as_dict(value.get("output"))  # Bedrock
-    places = ((value, "message"), (value, "content"), (output, "message"))
-    message = next((fields for one, key in places if (fields := _message_in(one, key))), None)
+    places = [as_dict(value.get(key)) for key in ("message", "content")]
+    places.append(as_dict(value, "output", "message"))  # Bedrock
+    inner = (
+        one
+        for one in places
+        if "role" in one or is_message(one) or isinstance(one.get("parts"), list)
+    )
+    message = next(inner, None)
     fault = _fault(value)
     if message is None:
         if not (
@@ -659,12 +645,6 @@ def _from_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     messages = read_messages([message], notes)
     parts = [part for one in messages if one.role == "assistant" for part in one.parts]
     return _answer(parts, fault)
-
-
-def _message_in(value: dict[str, Json], key: str) -> dict[str, Json] | None:
-    inner = as_dict(value.get(key))
-    is_inner = "role" in inner or is_message(inner) or isinstance(inner.get("parts"), list)
-    return inner if is_inner else None
 
 
 def calls_by_columns(calls: Json, names: Json) -> list[Part]:

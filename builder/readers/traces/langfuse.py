@@ -215,15 +215,17 @@ def _kind(value: dict[str, Json]) -> str | None:
     if isinstance(listed, list) and isinstance(value.get("meta"), dict):
         kinds = [_kind(item) for item in listed[:_PEEKED] if isinstance(item, dict)]
         return "page" if any(kind in ("observation", "trace", "score") for kind in kinds) else None
-    return "view" if value and all(map(_is_view, value.values())) else None
-
-
-def _is_view(value: Json) -> bool:
-    sides = as_dict(value)
-    return bool(sides) and all(
-        key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)
-        for key, side in sides.items()
+    views = [*map(as_dict, value.values())]
+    is_view = (
+        bool(views)
+        and all(views)
+        and all(
+            key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)
+            for sides in views
+            for key, side in sides.items()
+        )
     )
+    return "view" if is_view else None
 
 
 class _Collector(TraceBuffer):

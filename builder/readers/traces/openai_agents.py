@@ -160,14 +160,6 @@ _CUT = "... [truncated]"
 _MAX_DEPTH = 8
 
 
-def _run_of(where: str, trace: str, data: dict[str, Json], error: dict[str, Json]) -> ToolRun:
-    name = as_str(data.get("name"))
-    content = text_or_data(data.get("output"))
-    result = ToolResult(content, name=name, is_error=bool(error))
-    call = ToolCall(name, data.get("input"))
-    return ToolRun(where, where, trace, call, result, failed=bool(error))
-
-
 def _model_call(where: str, data: dict[str, Json], error: dict[str, Json]) -> ModelCall | None:
     """Returns the model call that a span logs; None if it has neither request nor answer."""
     response = as_dict(data.get("response"))
@@ -211,6 +203,10 @@ _NAME = "openai-agents"
 _LISTS = ("data", "spans", "items")
 """Keys of objects that hold spans: a request to the service, a dump of one trace."""
 _MODELS = frozenset({"generation", "response"})
+_KINDS = frozenset({
+    "agent", "function", "handoff", "guardrail", "mcp_tools", "custom", "task", "turn",
+    "transcription", "speech", "speech_group",
+})  # fmt: skip
 
 
 def _recognise(source: Source) -> str | None:
@@ -284,22 +280,18 @@ class _Collector(TraceBuffer):
             return
         order = as_str(span.get("started_at"))
         if kind == "function" and data.get("input") is not None:
-            self.runs.add(_run_of(where, trace, data, error))
+            tool, content = as_str(data.get("name")), text_or_data(data.get("output"))
+            result = ToolResult(content, name=tool, is_error=bool(error))
+            made = ToolCall(tool, data.get("input"))
+            self.runs.add(ToolRun(where, where, trace, made, result, failed=bool(error)))
             return
         if kind == "agent" and data.get("tools") == [] and not data.get("handoffs") and name:
             self.bare.add(name)
         if call is not None:
             self.origins[where] = trace
         nests = kind in ("agent", "function")
-        step = Step(
-            where,
-            name,
-            name_of(span, "parent_id"),
-            order,
-            _code(kind, data),
-            nests=nests,
-            call=call,
-        )
+        code = kind if kind in _KINDS else unknown_code(data.get("type"))
+        step = Step(where, name, name_of(span, "parent_id"), order, code, nests=nests, call=call)
         yield from self.add(trace, "", step)
 
     def _take(self, trace_id: str, steps: Sequence[Step]) -> Iterator[Event]:
@@ -342,12 +334,6 @@ class _Collector(TraceBuffer):
         changes = {**event.changes, "results_from_tool_spans": len(completed)}
         messages = (*event.messages, Message("tool", completed))
         return replace(event, messages=messages, changes=changes)
-
-
-def _code(kind: str, data: dict[str, Json]) -> str:
-    known = ("agent", "function", "handoff", "guardrail", "mcp_tools", "custom", "task", "turn")
-    media = ("transcription", "speech", "speech_group")
-    return kind if kind in (*known, *media) else unknown_code(data.get("type"))
 
 
 READER = declared(_NAME, recognise=_recognise, read=_read, item_sizes=_item_sizes)

@@ -89,7 +89,10 @@ def _request(
         for value in (_one(attrs, "input.value"), _one(attrs, "output.value"))
     )
     notes = PartNotes()
-    raw = _raw_request(raw_input, notes) if not inputs or _lost_results(inputs) else Request(())
+    lost = any(
+        one.get("role") == "user" and one.get("tool_call_id") for one in map(_message, inputs)
+    )
+    raw = _raw_request(raw_input, notes) if lost or not inputs else Request(())
     answer_notes = PartNotes()
     outcome = read_outcome(raw_output, answer_notes) if raw_output is not None else Outcome()
     if not inputs and not outputs and not raw.messages and raw_input is None:
@@ -138,11 +141,6 @@ def _raw_request(value: Json, notes: PartNotes) -> Request:
     """Returns the raw request; an empty one for plain text, which has no role."""
     body = decoded(value)
     return read_request(body, notes) if isinstance(body, dict | list) else Request(())
-
-
-def _lost_results(entries: list[Json]) -> bool:
-    messages = (_message(entry) for entry in entries)
-    return any(item.get("role") == "user" and item.get("tool_call_id") for item in messages)
 
 
 def _message(entry: Json) -> dict[str, Json]:

@@ -299,13 +299,14 @@ def read_span(span: Span) -> SpanReading | None:
         model=name_of(attrs, "gen_ai.response.model", "gen_ai.request.model"),
         reasons=as_list(decoded(reasons)),
     )
+    prompts = (at for at, one in enumerate(history.messages, 1) if one.role == "user")
     return SpanReading(
         kind,
         history,
         answers,
         tools=tools,
         whole=run is not None or len(history.messages) > len(logged.sent),
-        own=len(logged.sent) if run is None else _after_last_prompt(history.messages),
+        own=len(logged.sent) if run is None else max(prompts, default=0),
         session=session,
     )
 
@@ -369,7 +370,12 @@ def _logged(span: Span) -> Logged | None:
             detailed.update({**as_dict(inner.get("body")), **inner})
     if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
         return _from_parts(detailed)
-    return _from_events(span) or _from_numbered(span.attributes) or _from_texts(span)
+    events = [(name, _event_body(inner)) for name, inner in span.events]
+    if not any(name in _ROLES_OF_EVENTS or name == _CHOICE for name, _ in events):
+        written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
+        events = [(as_str(item.get("event.name")), item) for item in written]
+    from_events = _from_message_events(events)
+    return from_events or _from_numbered(span.attributes) or _from_texts(span)
 
 
 def _from_parts(attrs: dict[str, Json]) -> Logged:
@@ -395,14 +401,6 @@ def _instructions(value: Json) -> Json:
     if inner and all(isinstance(parts, list) for parts in inner):
         return [part for parts in inner for part in as_list(parts)]
     return as_list(value)
-
-
-def _from_events(span: Span) -> Logged | None:
-    events = [(name, _event_body(inner)) for name, inner in span.events]
-    if not any(name in _ROLES_OF_EVENTS or name == _CHOICE for name, _ in events):
-        written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
-        events = [(as_str(item.get("event.name")), item) for item in written]
-    return _from_message_events(events)
 
 
 def _from_message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
@@ -521,10 +519,6 @@ def _assembled(completion: Json) -> Json:
     """Returns the response; of a streamed one, Logfire logs only the text of its chunks."""
     text = as_dict(decoded(completion)).get("combined_chunk_content")
     return {"role": "assistant", "content": text} if isinstance(text, str) else completion
-
-
-def _after_last_prompt(messages: Sequence[Message]) -> int:
-    return max((at for at, one in enumerate(messages, 1) if one.role == "user"), default=0)
 
 
 def _whole_run(attrs: dict[str, Json]) -> Logged | None:

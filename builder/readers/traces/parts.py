@@ -28,7 +28,15 @@ from builder.problem import Problem
 from builder.readers.api import anthropic
 from builder.readers.api.gemini import SERVER_PARTS
 from builder.readers.toolkit.chat_messages import compact_result
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text, name_of
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    json_in_text,
+    name_of,
+    one_or_many,
+)
 from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 
@@ -152,7 +160,11 @@ def result_content(value: Json, typed: bool = True) -> tuple[Content, ...]:
     items = as_dicts(value)
     if not items or not all(map(_is_part, items)):
         return (Data(value),)
-    parts = [part for item in items for part in _result_part(item)]
+    parts = [
+        part
+        for item in items
+        for part in ([Data(item["json"])] if set(item) == {"json"} else read_part(item))
+    ]
     kept = tuple(part for part in parts if isinstance(part, Content))
     if len(kept) < len(parts) or not (typed or all(isinstance(part, Text) for part in kept)):
         return (Data(value),)
@@ -163,17 +175,13 @@ def _is_part(item: dict[str, Json]) -> bool:
     return "type" in item or "block_type" in item or (len(item) == 1 and set(item) <= _BEDROCK)
 
 
-def _result_part(item: dict[str, Json]) -> list[Part]:
-    return [Data(item["json"])] if set(item) == {"json"} else read_part(item)
-
-
 def read_parts(value: Json) -> list[Part]:
     """Returns the parts of a message's content: a text, a part, or a list of them."""
     if value is None or value == "":
         return []
     if isinstance(value, str):
         return [Text(value)]
-    items = value if isinstance(value, list) else [value]
+    items = one_or_many(value)
     if any(as_list(item, "citations") for item in items):
         return anthropic.read_parts(value)  # which splits texts where their sources change
     return [part for item in items for part in read_part(item)]
@@ -373,8 +381,8 @@ def _merged(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
 def _merged_content(one: Json, other: Json) -> Json:
     if isinstance(one, str) and isinstance(other, str):
         return one + other
-    parts = _listed(one)
-    for item in _listed(other):
+    parts = [*one_or_many(one or [])]
+    for item in one_or_many(other or []):
         last, block = as_dict(parts[-1]) if parts else {}, as_dict(item)
         same = "index" in block and all(last.get(key) == block.get(key) for key in _SAME)
         key = next((key for key in _PIECES if isinstance(block.get(key), str)), None)
@@ -383,10 +391,6 @@ def _merged_content(one: Json, other: Json) -> Json:
         else:
             parts.append(item)
     return parts
-
-
-def _listed(content: Json) -> list[Json]:
-    return list(content) if isinstance(content, list) else [content] if content else []
 
 
 def lc_message(fields: dict[str, Json]) -> Message | None:
@@ -421,7 +425,11 @@ def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
     LangChain parses `args` leniently, so the provider's own text is preferred if it is logged.
     """
     extra = as_dict(fields.get("additional_kwargs"))
-    parts = with_thoughts(read_parts(_without_call_chunks(fields.get("content"))), extra, fields)
+    content = fields.get("content")
+    if isinstance(content, list):  # pieces of streamed calls are also in `tool_call_chunks`
+        streamed = ("input_json_delta", "tool_call_chunk")
+        content = [part for part in content if as_dict(part).get("type") not in streamed]
+    parts = with_thoughts(read_parts(content), extra, fields)
     if not parts and (refusal := as_str(extra.get("refusal"))):
         parts.append(Text(refusal))
     raw = [read_call(item) for item in as_list(extra.get("tool_calls"))]
@@ -441,14 +449,6 @@ def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
     parts += calls
     parts += [Unparsed(as_str(item, "args"), "bad_arguments") for item in broken]
     return without_missing(parts)
-
-
-def _without_call_chunks(content: Json) -> Json:
-    """Returns content without pieces of streamed calls, which are also in `tool_call_chunks`."""
-    if not isinstance(content, list):
-        return content
-    streamed = ("input_json_delta", "tool_call_chunk")
-    return [part for part in content if as_dict(part).get("type") not in streamed]
 
 
 def _chunked(fields: dict[str, Json]) -> list[ToolCall]:

@@ -452,6 +452,8 @@ def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> 
         value, "parentSpanId", "parent_span_id", "parent_id", "parentId", "ParentSpanId"
     )
     parent = parent or as_dict(value.get("parentSpanContext")).get("spanId")
+    resource = attributes(as_dict(value, "resource").get("attributes"))
+    scope = as_dict(value.get("scope")) or as_dict(value.get("instrumentationScope"))
     return Span(
         where=f"{where} span {own}" if _PLAIN.fullmatch(own) and not log else where,
         place=place,
@@ -464,16 +466,9 @@ def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> 
         dropped=sum(count for key in _DROPPED if isinstance(count := value.get(key), int)),
         failed=_failed(value),
         log=log,
-        compact=_is_compact(value),
+        compact=as_str(resource.get("telemetry.sdk.language")) in _JAVASCRIPT
+        or as_str(scope.get("name")) in _AI_SDK,
     )
-
-
-def _is_compact(value: dict[str, Json]) -> bool:
-    """Returns whether a program in JavaScript wrote a span: it names its language or the AI SDK."""
-    resource = attributes(as_dict(value, "resource").get("attributes"))
-    scope = as_dict(value.get("scope")) or as_dict(value.get("instrumentationScope"))
-    language = as_str(resource.get("telemetry.sdk.language"))
-    return language in _JAVASCRIPT or as_str(scope.get("name")) in _AI_SDK
 
 
 _JAVASCRIPT = frozenset({"nodejs", "webjs"})

@@ -291,12 +291,6 @@ def _message_model(item: dict[str, Json]) -> str | None:
     return name_of(as_dict(decoded(item.get("metadata"))), "model", "modelId", "model_id")
 
 
-def _model_of(items: list[Json]) -> str | None:
-    named = (_message_model(as_dict(item)) for item in items)
-    names = Counter(name for name in named if name is not None)
-    return max(names, key=lambda name: names[name]) if names else None
-
-
 _CHATS = (
     "chatId", "chat_id", "threadId", "thread_id", "conversationId", "conversation_id", "sessionId",
 )  # fmt: skip
@@ -380,12 +374,14 @@ def _conversation(
     if not messages:
         return Problem("no_messages", where, "no message has any content", records)
     tools = tools_of(chat)
+    named = (_message_model(as_dict(item)) for item in items)
+    names = Counter(filter(None, named))
     return Conversation(
         id=name,
         record=where,
         messages=with_request_keys(messages),
         tools=None if tools is None else tuple(definitions(list(tools))),
-        model=name_of(chat, "model") or _model_of(items),
+        model=name_of(chat, "model") or max(names, key=lambda name: names[name], default=None),
         records=records,
         problems=unreadable_messages(sorted(set(notes.unreadable)), where),
         changes=notes.changes,
