@@ -377,6 +377,7 @@ def _sharegpt(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     turns: list[Row] = []
     flat = [content for _, content in item.sample.messages]
     for turn, content in zip(item.dialogue.turns, flat, strict=True):
+        is_canonical = all(call.text == call.plain for call in turn.calls)
         if turn.role == "system":
             system = content
         elif turn.role == "tool":
@@ -385,21 +386,14 @@ def _sharegpt(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
             )
         elif turn.role == "user":
             turns.append({"from": "human", "value": content})
-        elif turn.calls and not turn.content and not turn.reasoning and _is_canonical(turn):
-            turns.append({"from": "function_call", "value": _call_list(turn)})
+        elif turn.calls and not turn.content and not turn.reasoning and is_canonical:
+            calls: list[Json] = [{"name": c.name, "arguments": c.arguments} for c in turn.calls]
+            value = dumps(calls[0] if len(calls) == 1 else calls)
+            turns.append({"from": "function_call", "value": value})
         else:
             turns.append({"from": "gpt", "value": content})
     tools = dumps(list(item.sample.tools)) if item.sample.tools else None
     yield {"conversations": turns, "system": system, "tools": tools}, item.text
-
-
-def _is_canonical(turn: Turn) -> bool:
-    return all(call.text == call.plain for call in turn.calls)
-
-
-def _call_list(turn: Turn) -> str:
-    calls: list[Json] = [{"name": call.name, "arguments": call.arguments} for call in turn.calls]
-    return dumps(calls[0] if len(calls) == 1 else calls)
 
 
 _OPEN, _CLOSE = "<tool_response>\n", "\n</tool_response>"

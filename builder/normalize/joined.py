@@ -109,24 +109,17 @@ def answers(messages: Sequence[Message]) -> Iterator[_AnswerKeys]:
         parts = [part for one in messages[first:position] for part in one.parts]
         texts = "".join(part.text.strip() for part in parts if isinstance(part, Text))
         calls = [part for part in parts if isinstance(part, ToolCall)]
-        content = (asked, texts, *(call.name for call in calls))
-        chain, anchored = (_digest("\0".join((one, *content))) for one in (chain, anchored))
-        ids = [_digest(one) for one in map(_given_id, calls) if looks_random(one)]
-        keys = (*_responses(messages[first:position]), *ids, chain, anchored)
+        content = _digest("\0".join((asked, texts, *(call.name for call in calls))))
+        chain, anchored = (_digest(f"{one}\0{content}") for one in (chain, anchored))
+        given = ((one.id or "").removeprefix(f"{one.name}__").partition("|")[0] for one in calls)
+        ids = [_digest(one) for one in given if looks_random(one)]
+        names = dict.fromkeys(one.response or one.turn for one in messages[first:position])
+        responses = [_digest(f"response\0{one}") for one in names if one and looks_random(one)]
+        keys = (*responses, *ids, chain, anchored)
         is_target = any(one.untrained is None for one in messages[first:position])
         yield _AnswerKeys(first, position - 1, is_target, tuple(dict.fromkeys(keys)))
         anchored = ids[-1] if ids else anchored  # a capture may begin later than the log
         asked = ""
-
-
-def _given_id(call: ToolCall) -> str:
-    return (call.id or "").removeprefix(f"{call.name}__").partition("|")[0]
-
-
-def _responses(messages: Sequence[Message]) -> Iterator[str]:
-    for name in dict.fromkeys(one.response or one.turn for one in messages):
-        if name is not None and looks_random(name):
-            yield _digest(f"response\0{name}")
 
 
 def _digest(text: str) -> str:

@@ -60,13 +60,12 @@ def name_before(text: str, start: int, at: int) -> tuple[int, int] | None:
     words = text[first:end].split(" ")
     while words and words[0].lower() in _VERBS:
         first += len(words.pop(0)) + 1
-    return None if all(map(_is_no_name, words)) else (first, end)
-
-
-def _is_no_name(word: str) -> bool:
-    plain = word.lower().strip(".")
-    is_number = not any(map(str.isalpha, plain))
-    return is_number or plain in _NO_NAMES or plain.removesuffix("s") in _NO_NAMES
+    named = (
+        word
+        for word in (word.lower().strip(".") for word in words)
+        if any(map(str.isalpha, word)) and not {word, word.removesuffix("s")} & _NO_NAMES
+    )
+    return (first, end) if any(named) else None
 
 
 _AT_ROOT = re.compile(TABLES["at_root"])

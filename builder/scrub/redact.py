@@ -17,7 +17,7 @@ from urllib.parse import quote
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.sample import Call, Dialogue, Turn
+from builder.sample import Call, Dialogue
 from builder.scrub.options import ScrubOptions
 from builder.scrub.people import UserFinder, known_users, named_person
 from builder.scrub.personal import find_personal, personal_in, pseudonym
@@ -126,18 +126,17 @@ Change = Callable[[str, str], str]
 def map_dialogue(dialogue: Dialogue, change: Change, tokens: re.Pattern[str]) -> Dialogue:
     """Returns the dialogue with all texts changed. Raises KeyError as `map_value` does."""
     return Dialogue(
-        tuple(_map_turn(turn, change, tokens) for turn in dialogue.turns),
+        tuple(
+            replace(
+                turn,
+                content=change(turn.content, ""),
+                reasoning=change(turn.reasoning, ""),
+                calls=tuple(_map_call(call, change, tokens) for call in turn.calls),
+                responses=tuple(change(text, "") for text in turn.responses),
+            )
+            for turn in dialogue.turns
+        ),
         tuple(map_value(tool, change) for tool in dialogue.tools),
-    )
-
-
-def _map_turn(turn: Turn, change: Change, tokens: re.Pattern[str]) -> Turn:
-    return replace(
-        turn,
-        content=change(turn.content, ""),
-        reasoning=change(turn.reasoning, ""),
-        calls=tuple(_map_call(call, change, tokens) for call in turn.calls),
-        responses=tuple(change(text, "") for text in turn.responses),
     )
 
 

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from builder.conversation import Json
 from builder.dataset.meta import Preference
 from builder.qwen3.flat import flat_turn
 from builder.qwen3.templates import Style
@@ -83,14 +82,11 @@ def answers_of(dialogue: Dialogue, style: Style) -> tuple[Answer, ...]:
         role, content = flat_turn(bare, style)
         if turn.role == "assistant":
             thought = flat_turn(turn, style)[1] if turn.reasoning and not style.beside else ""
-            answers.append(Answer(digest, content, thought, _calls_of(turn)))
+            calls = tuple((call.name, call.plain) for call in turn.calls)
+            answers.append(Answer(digest, content, thought, calls))
         text = f"{role}\n{content}".encode()
         digest = hashlib.blake2b(digest + text, digest_size=_DIGEST_BYTES).digest()
     return tuple(answers)
-
-
-def _calls_of(turn: Turn) -> tuple[tuple[str, str], ...]:
-    return tuple((call.name, call.plain) for call in turn.calls)
 
 
 def tools_digest(definitions: Sequence[str] | None) -> bytes:
@@ -262,13 +258,9 @@ def _fault(one: Turn, other: Turn, *, is_next: bool, succeeded: bool, refused: b
         return "other_form"  # a model would learn the text that only one side has
     if not succeeded:
         return "not_succeeded"
-    if not refused and not _is_same_task(first.arguments, second.arguments):
-        return "other_task"
-    return ""
-
-
-def _is_same_task(one: dict[str, Json], other: dict[str, Json]) -> bool:
-    return any(
-        isinstance(value, str) and value.strip() and key not in _PLACES and other.get(key) == value
-        for key, value in one.items()
+    is_same_task = any(
+        isinstance(value, str) and value.strip() and second.arguments.get(key) == value
+        for key, value in first.arguments.items()
+        if key not in _PLACES
     )
+    return "" if refused or is_same_task else "other_task"

@@ -262,27 +262,21 @@ def choose(table: Table, options: ChoiceOptions, find_near: _FindNear | None = N
     _leave_out(codes, repeats, DUPLICATE)
     near = find_near([code is None for code in codes]) if find_near is not None else {}
     _leave_out(codes, near, NEAR_DUPLICATE)
-    _review(table, codes)
-    if options.shares:
+    # After duplicates, so that no copy of a rejected sample takes its place.
+    for number, sample in enumerate(chain.from_iterable(row.samples for row in table)):
+        codes[number] = codes[number] or sample.review
+    if options.shares:  # by the pattern of the longest sample
         surplus = partial(left_out, shares=options.shares, seed=seed)
-        _leave_out_surplus(table, codes, "mix", _samples_by_pattern, surplus)
+        _leave_out_surplus(
+            table, codes, "mix", lambda row, its: (row.samples[its[-1]].pattern, len(its)), surplus
+        )
     for shares in options.select.shares.values():
         surplus = partial(left_out, shares=shares, seed=seed)
-        _leave_out_surplus(table, codes, SHARES, _samples_by_group, surplus)
+        _leave_out_surplus(table, codes, SHARES, lambda row, its: (row.group, len(its)), surplus)
     if options.select.max_tokens_total is not None:
         surplus = partial(beyond_budget, total=options.select.max_tokens_total, seed=seed)
         _leave_out_surplus(table, codes, TOTAL, _tokens, surplus)
     return Choice(codes, _splits(table, codes, options.split), near)
-
-
-def _review(table: Table, codes: list[str | None]) -> None:
-    """Leaves out samples that a review excludes.
-
-    This comes after duplicates, so that no copy of a rejected sample takes its place.
-    """
-    samples = chain.from_iterable(row.samples for row in table)
-    for number, sample in enumerate(samples):
-        codes[number] = codes[number] or sample.review
 
 
 def _leave_out(codes: list[str | None], numbers: Iterable[int], code: str) -> None:
@@ -306,14 +300,6 @@ def _written(
 
 _Measure = Callable[[ConversationRow, Sequence[int]], tuple[str, int]]
 """Takes a conversation and the positions of its written samples; returns its group and size."""
-
-
-def _samples_by_pattern(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
-    return row.samples[chosen[-1]].pattern, len(chosen)  # the pattern of the longest sample
-
-
-def _samples_by_group(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
-    return row.group, len(chosen)
 
 
 def _tokens(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:

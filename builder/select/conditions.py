@@ -7,7 +7,7 @@ left out with the code of that condition, so that the ledger shows what each con
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -86,17 +86,13 @@ class SelectOptions:
     def unmet(self, values: Mapping[str, Json]) -> Iterator[str]:
         """Yields the fields of the conditions that a sample does not meet."""
         for name, condition in self.where.items():
-            actual = (
-                SampleMeta.read(values).every_model
-                if name in (_MODEL, MODELS)
-                else [value_of(values, name)]
-            )
-            if not all(map(condition.holds, actual)):
+            if not all(map(condition.holds, _values(values, name))):
                 yield name
 
     def group(self, values: Mapping[str, Json]) -> str:
-        """Returns the value that `shares` groups by."""
-        return "".join(_text(_grouping(values, name)) for name in self.shares)
+        """Returns the value that `shares` groups by; several models are a group of their own."""
+        listed = [", ".join(map(_text, _values(values, name))) for name in self.shares]
+        return "".join(listed)
 
     def contradictions(self) -> Iterator[str]:
         """Yields a message for options that are valid separately but not together."""
@@ -126,15 +122,9 @@ def value_of(values: Mapping[str, Json], name: str) -> Json:
     return value
 
 
-def _grouping(values: Mapping[str, Json], name: str) -> Json:
-    """Returns the value that samples are grouped by: several models are a group of their own."""
-    if name in (_MODEL, MODELS):
-        return ", ".join(item or "" for item in _models(values))
-    return value_of(values, name)
-
-
-def _models(values: Mapping[str, Json]) -> tuple[str | None, ...]:
-    return SampleMeta.read(values).every_model
+def _values(values: Mapping[str, Json], name: str) -> Sequence[Json]:
+    is_model = name in (_MODEL, MODELS)
+    return SampleMeta.read(values).every_model if is_model else [value_of(values, name)]
 
 
 def condition_code(name: str) -> str:
