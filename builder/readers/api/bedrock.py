@@ -23,7 +23,7 @@ from builder.conversation import (
 from builder.jsonio import dumps, loads_text
 from builder.problem import Problem
 from builder.readers.api.codec import Api, ApiAnswer, History
-from builder.readers.api.dialects import BEDROCK, is_bedrock_event, path_of, request_dialect
+from builder.readers.api.dialects import BEDROCK, is_bedrock_event, path_of
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.chat_messages import results_apart, value_arguments
 from builder.readers.toolkit.marks import finish_fault
@@ -112,18 +112,6 @@ _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "fil
 _SILENT = frozenset({"cachePoint", "type"})
 _CHANGES_TOOLS = frozenset({"toolAddition", "toolRemoval"})
 _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
-
-
-def is_converse_row(value: Json) -> bool:
-    """Returns whether a record is a Converse body that ends with an assistant message.
-
-    Rows of fine-tuning files have this form: docs/formats/bedrock-converse.md "Fine-tuning"
-    (`schemaVersion` bedrock-conversation-2024).
-    """
-    if not isinstance(value, dict) or request_dialect(value) != BEDROCK:
-        return False
-    messages = as_list(value.get("messages"))
-    return bool(messages) and as_dict(messages[-1]).get("role") == "assistant"
 
 
 def history(body: dict[str, Json]) -> History:

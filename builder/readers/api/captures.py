@@ -20,11 +20,18 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api import anthropic, openai_chat, openai_responses
 from builder.readers.api.anthropic import MESSAGES, read_body
-from builder.readers.api.bedrock import CONVERSE, is_converse_row
+from builder.readers.api.bedrock import CONVERSE
 from builder.readers.api.bodies import is_stream, stream_events
 from builder.readers.api.cassettes import LIST_KEYS, interactions, looks_like_cassette
 from builder.readers.api.codec import Api, ApiAnswer, History, read_list, row_conversation
-from builder.readers.api.dialects import ANTHROPIC, BEDROCK, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
+from builder.readers.api.dialects import (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    request_dialect,
+)
 from builder.readers.api.exchanges import (
     LITELLM,
     Exchange,
@@ -33,13 +40,13 @@ from builder.readers.api.exchanges import (
     open_exchange,
     seen,
 )
-from builder.readers.api.gemini import GENERATE, is_generate_row
+from builder.readers.api.gemini import GENERATE
 from builder.readers.api.histories import Log
 from builder.readers.api.openai_chat import CHAT
 from builder.readers.api.openai_responses import RESPONSES
 from builder.readers.toolkit.comparison import LoggedAnswers, calls, with_request_keys
 from builder.readers.toolkit.marks import has_removed, has_shortened
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list
 from builder.readers.toolkit.rows import outcome_beside, with_outcome
 from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.listing import Listing
@@ -258,6 +265,13 @@ class _Form:
         return self.history({self.key: messages})
 
 
+def _is_tuning_row(api: str, key: str, role: str, value: Json) -> bool:
+    """Returns whether a record is the body of a request that ends with the model's message."""
+    if not isinstance(value, dict) or request_dialect(value) != api:
+        return False
+    return [one.get("role") for one in as_dicts(value.get(key))[-1:]] == [role]
+
+
 _FORMS = (
     _Form(
         OPENAI_CHAT,
@@ -286,14 +300,15 @@ _FORMS = (
         "Amazon Bedrock: Converse captures (pair lines, VCR, HAR, nock), event streams, and "
         "model invocation logs of S3 and CloudWatch; known by blocks without a type, or by "
         "schemaType",
-        "messages of Converse", is_converse_row, CONVERSE.history,
+        "messages of Converse", partial(_is_tuning_row, BEDROCK, "messages", "assistant"),
+        CONVERSE.history,
     ),
     _Form(
         GEMINI,
         "Gemini API and Vertex AI: captures of generateContent and interactions, streams, Batch "
         "files, dumps of the Python SDK; known by contents with parts, candidates, or typed "
         "steps",
-        "contents", is_generate_row, GENERATE.history,
+        "contents", partial(_is_tuning_row, GEMINI, "contents", "model"), GENERATE.history,
     ),
 )  # fmt: skip
 

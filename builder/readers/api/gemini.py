@@ -30,7 +30,6 @@ from builder.readers.api.dialects import (
     is_interaction,
     is_interaction_event,
     path_of,
-    request_dialect,
 )
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.chat_messages import (
@@ -648,17 +647,6 @@ def _at(value: Json, steps: list[str | int]) -> Json:
 _NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}
 """Finish reasons that older SDKs write as numbers."""
 _MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
-
-
-def is_generate_row(value: Json) -> bool:
-    """Returns whether a record is a generateContent body that ends with content of the model.
-
-    Rows of tuning files have this form: docs/formats/gemini-api.md "Tuning files".
-    """
-    if not isinstance(value, dict) or request_dialect(value) != GEMINI:
-        return False
-    contents = as_list(value.get("contents"))
-    return bool(contents) and as_dict(contents[-1]).get("role") == "model"
 
 
 def history(body: dict[str, Json]) -> History:

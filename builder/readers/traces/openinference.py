@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builder.conversation import Json, Text, ToolCall, ToolResult
+from builder.conversation import Json, Text
 from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
@@ -70,11 +70,7 @@ def _tool_run(span: Span) -> SpanReading:
     call_id = name_or_none(_one(attrs, "tool_call.id")) or name_or_none(_one(attrs, "tool.id"))
     answer = _one(attrs, "output.value")
     result = (Text(answer),) if isinstance(answer, str) and answer else ()
-    return SpanReading(
-        "tool",
-        call=ToolCall(name, _one(attrs, "input.value"), call_id) if name else None,
-        result=ToolResult(result, call_id, name) if result else None,
-    )
+    return SpanReading.of_tool(name, _one(attrs, "input.value"), call_id, result)
 
 
 # -- requests ------------------------------------------------------------------------------------

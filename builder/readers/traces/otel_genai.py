@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Content,
     Json,
     Message,
     ToolCall,
@@ -117,6 +118,15 @@ class SpanReading:
     own: int | None = None
     session: str = ""
     code: str = "other_span"
+
+    @classmethod
+    def of_tool(
+        cls, name: str | None, arguments: Json, call_id: str | None, result: tuple[Content, ...]
+    ) -> SpanReading:
+        """Returns the reading of a tool's run, as far as it was captured."""
+        call = ToolCall(name, arguments, call_id) if name else None
+        answer = ToolResult(result, call_id, name) if result else None
+        return cls("tool", call=call, result=answer)
 
     def with_compact_results(self) -> SpanReading:
         """Returns the reading of a program that sends values in results as compact JSON text."""
@@ -330,13 +340,8 @@ def _kind(span: Span) -> str:
 
 def _tool_run(attrs: dict[str, Json]) -> SpanReading:
     name, call_id = name_of(attrs, "gen_ai.tool.name"), name_of(attrs, "gen_ai.tool.call.id")
-    arguments = first_of(attrs, *_ARGUMENTS)
     result = result_content(first_of(attrs, *_RUN_RESULTS))
-    return SpanReading(
-        "tool",
-        call=ToolCall(name, arguments, call_id) if name else None,
-        result=ToolResult(result, call_id, name) if result else None,
-    )
+    return SpanReading.of_tool(name, first_of(attrs, *_ARGUMENTS), call_id, result)
 
 
 # -- tools ---------------------------------------------------------------------------------------

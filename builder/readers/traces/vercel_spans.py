@@ -6,17 +6,15 @@ Without a context manager, each has a trace of its own (docs/formats/vercel-ai-o
 from __future__ import annotations
 
 from builder.conversation import (
-    Data,
     Json,
     Message,
     Part,
     Reasoning,
     Text,
-    ToolCall,
-    ToolResult,
     Unparsed,
 )
 from builder.readers.api.codec import ApiAnswer
+from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
 from builder.readers.traces.any_vendor import definitions, fault_of, read_messages, read_request
@@ -50,12 +48,8 @@ def read_span(span: Span) -> SpanReading | None:
 def _tool_run(attrs: dict[str, Json]) -> SpanReading:
     name, call_id = name_of(attrs, "ai.toolCall.name"), name_of(attrs, "ai.toolCall.id")
     value = decoded(attrs.get("ai.toolCall.result"))
-    content = Text(value) if isinstance(value, str) else Data(value, compact=True)
-    return SpanReading(
-        "tool",
-        call=ToolCall(name, attrs.get("ai.toolCall.args"), call_id) if name else None,
-        result=ToolResult((content,), call_id, name) if value is not None else None,
-    )
+    result = text_or_data(value, compact=True)
+    return SpanReading.of_tool(name, attrs.get("ai.toolCall.args"), call_id, result)
 
 
 def _request(span: Span, kind: str, session: str) -> SpanReading:
