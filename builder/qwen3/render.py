@@ -71,13 +71,12 @@ def render_sample(sample: Sample, style: Style = SPECIFIED) -> Rendering:
             writer.end()
         elif role == "assistant":
             last = index == len(messages) - 1
+            thought, body = "", text
             if style.beside:
                 beside = style.strip(thoughts[index]) if thoughts else ""
                 shown = style.thoughts is Thoughts.every or index > query
-                writer.assistant(_block(beside) if shown and (beside or style.fills) else "", text)
-                continue
-            thought, body = "", text
-            if style.thoughts.has_blocks:
+                thought = _block(beside) if shown and (beside or style.fills) else ""
+            elif style.thoughts.has_blocks:
                 thought, body = _shown_thought(
                     text, after_query=index > query, last=last, style=style
                 )
@@ -197,36 +196,23 @@ class _Writer:
     def system(self, text: str | None, definitions: tuple[str, ...]) -> None:
         """Appends the system turn, unless the template writes none."""
         style = self.style
-        if text is not None and style.trims == "all":
-            text = text.strip()
         block = tools_block(definitions, style.tools) if definitions else None
-        if style.preface or style.tools.first:
-            listing = block.text if block else ""
-            before = [style.preface, listing] if style.tools.first else [style.preface]
-            after = [text or ""] if style.tools.first else [text or "", listing]
-            present = [part for part in (*before, *after) if part]
-            if not present and text is None:
-                return
-            self.begin("system")
-            for number, part in enumerate(present):
-                self.text("\n\n" if number else "")
-                is_listing = block is not None and part is listing
-                self.marked(part, block.control if block and is_listing else ())
-                self.part("tools" if is_listing else "system", len(part))
-            self.end()
-            return
-        if text is None and block is None:
+        is_framed = bool(style.preface) or style.tools.first
+        if text is None and block is None and not is_framed:
             text = style.default_system
-        if block is None and text is None:
+        lead = style.tools_lead if text is None and not is_framed else ""
+        own = [] if text is None else [("system", text.strip() if style.trims == "all" else text)]
+        listing = [("tools", block.text)] if block is not None else []
+        parts = listing + own if style.tools.first else own + listing
+        if is_framed:
+            parts = [part for part in (("system", style.preface), *parts) if part[1]]
+        if not parts and text is None:
             return
         self.begin("system")
-        if text is not None:
-            self.text(text)
-            self.part("system", len(text))
-        if block is not None:
-            self.text("\n\n" if text is not None else style.tools_lead)
-            self.marked(block.text, block.control)
-            self.part("tools", len(block.text))
+        for number, (name, part) in enumerate(parts):
+            self.text("\n\n" if number else lead)
+            self.marked(part, block.control if block is not None and name == "tools" else ())
+            self.part(name, len(part))
         self.end()
 
     def assistant(self, thought: str, body: str) -> None:
