@@ -77,7 +77,7 @@ ANSWERS = {
                 {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a": 1}'},
             ],
         },
-        [Text("hi"), F],
+        [Reasoning("hm", is_summary=True), Text("hi"), F],
         "content_filter",
     ),
     "bedrock": (
