@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from builder.conversation import Json
@@ -249,19 +250,18 @@ def _plain(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     yield {"messages": messages, "tools": list(item.sample.tools)}, item.text
 
 
-def _plain_text(row: Row, target: Target) -> str:
-    return target.render(row["messages"], row.get("tools") or None)
+def _rendered(row: Row, target: Target, columns: Sequence[str] = ("messages",)) -> str:
+    """Renders the messages of some columns, with tools in a list or as JSON text."""
+    tools: Any = row.get("tools") or None
+    if isinstance(tools, str):
+        tools = loads(tools) or None
+    return target.render([message for name in columns for message in row[name]], tools)
 
 
 def _text_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     """Writes null if there are no tools: "" breaks TRL and axolotl, "[]" LLaMA-Factory."""
     tools = dumps(list(item.sample.tools)) if item.sample.tools else None
     yield {"messages": item.messages(item.sample), "tools": tools}, item.text
-
-
-def _text_tools_text(row: Row, target: Target) -> str:
-    tools: Any = loads(row["tools"]) if row["tools"] else None
-    return target.render(row["messages"], tools)
 
 
 def _in_system(sample: Sample, style: Style = SPECIFIED) -> Sample:
@@ -353,18 +353,10 @@ def _completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
         yield row, text
 
 
-def _completions_text(row: Row, target: Target) -> str:
-    return target.render([*row["prompt"], *row["completion"]], row["tools"] or None)
-
-
 def _text_completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
     """Ends completions with the turn's end, because TRL adds one to a text that ends otherwise."""
     for _, text, start in _turns(item, target):
         yield {"prompt": text[:start], "completion": text[start:].removesuffix("\n")}, text
-
-
-def _text_completions_text(row: Row, _: Target) -> str:
-    return f"{row['prompt']}{row['completion']}\n"
 
 
 def _sharegpt(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
@@ -418,7 +410,7 @@ def _sharegpt_text(row: Row, target: Target) -> str:
                 messages.append({"role": "assistant", "content": "\n".join(texts)})
             case _:
                 messages.append({"role": "assistant", "content": value})
-    return _text_tools_text({"messages": messages, "tools": row["tools"]}, target)
+    return _rendered({"messages": messages, "tools": row["tools"]}, target)
 
 
 def _token_rows(item: ExportItem, target: Target) -> Iterator[tuple[dict[str, Any], str]]:
@@ -431,10 +423,6 @@ def _token_rows(item: ExportItem, target: Target) -> Iterator[tuple[dict[str, An
         "length": len(ids),
     }
     yield row, item.text
-
-
-def _tokens_text(row: Row, target: Target) -> str:
-    return target.decode(list(row["input_ids"]))
 
 
 def _preferences(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
@@ -451,10 +439,8 @@ def _preferences(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
 
 
 def _preferences_text(row: Row, target: Target) -> str:
-    return "\0".join(
-        target.render([*row["prompt"], *row[side]], row["tools"] or None)
-        for side in ("chosen", "rejected")
-    )
+    sides = ("chosen", "rejected")
+    return "\0".join(_rendered(row, target, ("prompt", side)) for side in sides)
 
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -533,7 +519,7 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             (_MESSAGES, TOOLS),
             _plain,
-            _plain_text,
+            _rendered,
         ),
         Variant(
             "messages-str",
@@ -541,7 +527,7 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             (_MESSAGES, {"name": "tools", **TEXT}),
             _text_tools,
-            _text_tools_text,
+            _rendered,
         ),
         Variant(
             "tools-in-system",
@@ -549,7 +535,7 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             (_MESSAGES,),
             _system_tools,
-            _plain_text,
+            _rendered,
         ),
         Variant(
             "openai",
@@ -557,7 +543,7 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             ({"name": "messages", "list": "json"}, TOOLS),
             _openai,
-            _plain_text,
+            _rendered,
         ),
         Variant(
             "prompt-completion",
@@ -565,7 +551,7 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             (messages_feature("prompt"), messages_feature("completion"), TOOLS),
             _completions,
-            _completions_text,
+            partial(_rendered, columns=("prompt", "completion")),
         ),
         Variant(
             "prompt-completion-text",
@@ -573,7 +559,7 @@ VARIANTS: dict[str, Variant] = {
             "jsonl",
             ({"name": "prompt", **TEXT}, {"name": "completion", **TEXT}),
             _text_completions,
-            _text_completions_text,
+            lambda row, _: f"{row['prompt']}{row['completion']}\n",
         ),
         Variant(
             "sharegpt",
@@ -593,7 +579,7 @@ VARIANTS: dict[str, Variant] = {
             "parquet",
             (*_IDS, {"name": "length", "dtype": "int64"}),
             _token_rows,
-            _tokens_text,
+            lambda row, target: target.decode(list(row["input_ids"])),
         ),
         Variant(
             "preference",
@@ -654,7 +640,7 @@ VARIANTS: dict[str, Variant] = {
             "parquet",
             (_MESSAGES,),
             _system_tools,
-            _plain_text,
+            _rendered,
         ),
     )
 }
