@@ -111,6 +111,8 @@ def _whole_response(events: Iterable[Json]) -> dict[str, Json]:
 _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 _SILENT = frozenset({"cachePoint", "type"})
 _CHANGES_TOOLS = frozenset({"toolAddition", "toolRemoval"})
+_WITHOUT_PART = _CHANGES_TOOLS | {"text", "reasoningContent", "guardContent", "citationsContent"}
+"""Kinds of blocks that may be empty, encrypted or about tools."""
 _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
 
 
@@ -171,7 +173,7 @@ def _parts(blocks: Iterable[dict[str, Json]]) -> Iterator[Part]:
         part = _part(block)
         if part is not None:
             yield part
-        elif not _SILENT.issuperset(block) and not _is_silent(block):
+        elif not _SILENT.issuperset(block) and _WITHOUT_PART.isdisjoint(block):
             yield unknown_part(next((key for key in block if key not in _SILENT), "nothing"))
 
 
@@ -206,12 +208,6 @@ def _part(block: dict[str, Json]) -> Part | None:
     if "searchResult" in block:
         return Data(block["searchResult"])
     return None
-
-
-def _is_silent(block: dict[str, Json]) -> bool:
-    """Returns whether a block of a known kind without a part is empty, encrypted or about tools."""
-    known = {"text", "reasoningContent", "guardContent", "citationsContent", *_CHANGES_TOOLS}
-    return not known.isdisjoint(block)
 
 
 def _call(use: dict[str, Json]) -> Part:

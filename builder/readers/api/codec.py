@@ -104,6 +104,10 @@ class ApiAnswer:
         tokens = None if completed else self.message.tokens
         return replace(message, model=self.model, tokens=tokens, response=self.message.response)
 
+    def with_fault(self, fault: str | None) -> Self:
+        """Returns this answer with a fault that is logged beside it, unless it has its own."""
+        return replace(self, fault=self.fault or fault)
+
     def in_context(self, context: Context) -> Self:
         """Returns this answer with its own context."""
         return replace(self, message=replace(self.message, context=context))

@@ -177,8 +177,8 @@ def _interaction_answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 def _steps_of(body: dict[str, Json]) -> list[dict[str, Json]]:
     """Returns the model's steps in an interaction, without the input that it repeats."""
-    found = (*as_list(body.get("steps")), *as_list(body.get("outputs")))
-    steps = (_step(as_dict(item)) for item in found)
+    found = (*as_dicts(body.get("steps")), *as_dicts(body.get("outputs")))
+    steps = map(_step, found)
     return [step for step in steps if step.get("type") != "user_input"]
 
 
@@ -381,13 +381,12 @@ def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
 def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
     if "functionCall" in part:
         call = as_dict(part["functionCall"])
-        call_id = name_or_none(call.get("id"))
-        arguments = value_arguments(call.get("args"))
-        return ToolCall(as_str(call.get("name")), arguments, call_id, keys.of(call_id))
+        name, call_id = as_str(call.get("name")), name_or_none(call.get("id"))
+        return ToolCall(name, value_arguments(call.get("args")), call_id, keys.of(call_id))
     if "functionResponse" in part:
         return _result(as_dict(part["functionResponse"]))
     if "inlineData" in part or "fileData" in part:
-        return _media(as_dict(part.get("inlineData") or part.get("fileData")))
+        return _media(part)
     text = part.get("text")
     if isinstance(text, str):
         if not text:
@@ -401,7 +400,8 @@ def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
     return None
 
 
-def _media(blob: dict[str, Json]) -> Media:
+def _media(part: dict[str, Json]) -> Media:
+    blob = as_dict(part.get("inlineData") or part.get("fileData"))
     return media_of(as_str(blob.get("mimeType") or blob.get("mime_type")))
 
 
@@ -409,11 +409,9 @@ def _result(response: dict[str, Json]) -> ToolResult:
     content = _response_content(response.get("response"))
     media: list[Content] = []
     for item in as_list(response.get("parts")):
-        blob = _wire_part(item)
-        if "inlineData" in blob or "fileData" in blob:
-            media.append(_media(as_dict(blob.get("inlineData") or blob.get("fileData"))))
-        else:
-            media.append(Data(item))
+        part = _wire_part(item)
+        is_media = "inlineData" in part or "fileData" in part
+        media.append(_media(part) if is_media else Data(item))
     return ToolResult(
         (*content, *media),
         call_id=name_or_none(response.get("id")),
@@ -514,12 +512,6 @@ def _whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
     return {"candidates": candidates, "modelVersion": model}
 
 
-def _is_grounded(candidate: dict[str, Json]) -> bool:
-    metadata = as_dict(candidate.get("groundingMetadata") or candidate.get("grounding_metadata"))
-    pages = as_dict(candidate.get("urlContextMetadata") or candidate.get("url_context_metadata"))
-    return any(metadata.get(key) for key in _GROUNDING) or any(pages.values())
-
-
 class _Candidate:
     """A candidate that is assembled from its pieces."""
 
@@ -537,7 +529,10 @@ class _Candidate:
                 self._call(as_dict(part["functionCall"]))
             else:
                 self.whole.append(part)
-        self.grounded = self.grounded or _is_grounded(candidate)
+        metadata = candidate.get("groundingMetadata") or candidate.get("grounding_metadata")
+        pages = candidate.get("urlContextMetadata") or candidate.get("url_context_metadata")
+        shown = (*map(as_dict(metadata).get, _GROUNDING), *as_dict(pages).values())
+        self.grounded = self.grounded or any(shown)
         self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
 
     def _call(self, piece: dict[str, Json]) -> None:
@@ -547,17 +542,13 @@ class _Candidate:
             self.call = _Call()
         self.call.add(piece)
         if not (piece.get("willContinue") or piece.get("will_continue")):
-            self._close(self.call)
+            self._end(is_whole=True)
 
-    def _close(self, call: _Call) -> None:
-        self.broken = self.broken or call.broken
-        self.whole.append(call.part())
-        self.call = None
-
-    def _end(self) -> None:
+    def _end(self, *, is_whole: bool = False) -> None:
         if self.call is not None:
-            self.broken = True
-            self._close(self.call)
+            self.broken = self.broken or self.call.broken or not is_whole
+            self.whole.append(self.call.part())
+            self.call = None
 
     def parts(self) -> list[Json]:
         self._end()
@@ -636,11 +627,9 @@ def _steps(place: str) -> list[str | int] | None:
 
 def _at(value: Json, steps: list[str | int]) -> Json:
     for step in steps:
-        if isinstance(step, str):
-            value = as_dict(value).get(step)
-        else:
-            items = as_list(value)
-            value = items[step] if step < len(items) else None
+        inner = as_dict(value).get(step) if isinstance(step, str) else None
+        items = as_list(value)
+        value = items[step] if isinstance(step, int) and step < len(items) else inner
     return value
 
 

@@ -360,12 +360,12 @@ def _plain_parts(value: Json) -> Json:
     """Returns content with refusals as text parts, since they are the model's own words."""
     if not isinstance(value, list):
         return value
-    parts: list[Json] = []
-    for part in value:
-        refusal = as_dict(part).get("refusal")
-        is_refusal = as_dict(part).get("type") == "refusal" and isinstance(refusal, str)
-        parts.append({"type": "text", "text": refusal} if is_refusal else part)
-    return parts
+    return [
+        {"type": "text", "text": as_dict(part)["refusal"]}
+        if as_str(part, "type") == "refusal" and isinstance(as_dict(part).get("refusal"), str)
+        else part
+        for part in value
+    ]
 
 
 def _calls(item: dict[str, Json]) -> list[Json]:

@@ -99,7 +99,7 @@ def _call(
     fault = next((code for reason in reasons if (code := fault_of(reason))), None)
     failed = row.get("level") == "ERROR"
     fault = fault or ("error" if failed else None)
-    answers = tuple(replace(answer, fault=answer.fault or fault) for answer in answers)
+    answers = tuple(answer.with_fault(fault) for answer in answers)
     return ModelCall(
         messages=with_system(request.messages, outcome.instructions),
         outcome=replace(outcome, answers=answers),

@@ -191,7 +191,7 @@ def _call(
     fault = "error" if failed else None
     if "end_time" in run and run["end_time"] is None:
         fault = fault or "truncated"
-    answers = tuple(replace(answer, fault=answer.fault or fault) for answer in outcome.answers)
+    answers = tuple(answer.with_fault(fault) for answer in outcome.answers)
     params = as_dict(decoded(extra.get("invocation_params")))
     places = (
         request.tools,

@@ -110,7 +110,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     if not sent and not answers and not cut:
         return reading
     if span.failed:
-        answers = [replace(answer, fault=answer.fault or "truncated") for answer in answers]
+        answers = [answer.with_fault("truncated") for answer in answers]
     model, tools = _model(attrs), reading.tools
     if request is not None:
         model, tools = model or request.model, request.tools if tools is None else tools

@@ -126,10 +126,8 @@ def _request(
         )
         answers = tuple(replace(answer, model=model) for answer in outcome.answers)
     elif len(answers) == len(outcome.answers):  # only the raw response contains the finish reason
-        answers = tuple(
-            replace(answer, fault=answer.fault or read.fault)
-            for answer, read in zip(answers, outcome.answers, strict=True)
-        )
+        pairs = zip(answers, outcome.answers, strict=True)
+        answers = tuple(answer.with_fault(read.fault) for answer, read in pairs)
     return replace(reading, history=history, answers=answers)
 
 
