@@ -126,7 +126,7 @@ def join_answers(blocks: Sequence[Block], results: Sequence[ToolResult]) -> list
     joined = list(blocks[:1])
     for block in blocks[1:]:
         whole = join(joined[-1], block)
-        answered = _paired(replace(whole, results=tuple(results)), Counter(), harness=True)
+        answered = _paired(replace(whole, results=list(results)), Counter(), harness=True)
         if not joined[-1].calls or all(call.answer is not None for call in answered.calls):
             joined[-1] = whole
         else:
@@ -167,7 +167,7 @@ def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:
         _answered(call, given[at], counts, harness=harness) if at in given else call
         for at, call in enumerate(block.calls)
     )
-    return replace(block, calls=calls, results=())
+    return replace(block, calls=calls, results=[])
 
 
 def _plain(name: str | None) -> str | None:

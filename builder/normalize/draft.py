@@ -55,7 +55,8 @@ class Block:
 
     harness    user: all of its text was inserted by the agent program
     text_last  assistant: number of text parts after a call
-    results    assistant: the results logged for this turn, in logged order
+    results    assistant: the results logged for this turn, in logged order, until `pair`; only
+               the pass over the messages adds to the list
     fault      code of a part of the turn that could not be parsed; for a user turn only
                `unknown_part`, of a message without other parts
     unknown    the type of that unknown part
@@ -73,7 +74,7 @@ class Block:
     harness: bool = False
     reasoning: tuple[str, ...] = ()
     calls: tuple[DraftCall, ...] = ()
-    results: tuple[ToolResult, ...] = ()
+    results: list[ToolResult] = field(default_factory=list)
     text_last: int = 0
     fault: str | None = None
     unknown: str = ""
@@ -84,10 +85,10 @@ class Block:
     speaker: str | None = None
     tokens: TokenIds | None = field(default=None, compare=False, repr=False)
 
-    def context_in(self, whole: Context) -> Context:
-        """Returns the context of an assistant block; `whole` is that of the conversation."""
-        own = self.context or whole
-        return lowest([own, Context("partial", self.hidden)]) or own if self.hidden else own
+    def context_in(self, draft: Draft) -> Context:
+        """Returns the context of an assistant block."""
+        own, hidden = self.context or draft.context, (*self.hidden, *draft.hidden)
+        return lowest([own, Context("partial", hidden)]) or own if hidden else own
 
     def lacking(self, code: str) -> Block:
         """Returns the block with a code of what its context lacks (`MISSING`)."""
@@ -113,7 +114,8 @@ class Draft:
     ordinals of dropped calls to codes. `cut` is why turns were cut, if any were. `tools_source`
     describes the logged `tools` until the step `tools` sets it for all definitions. `padded`: nulls
     may be those of a table (`Conversation.padded`). `context` applies to turns whose block has
-    none. `lost` has the calls of would-be targets that a server's parser would not give back.
+    none, and `hidden` has codes of what a sample cannot show of any of them. `lost` has the calls
+    of would-be targets that a server's parser would not give back.
     """
 
     blocks: tuple[Block, ...]
@@ -130,6 +132,7 @@ class Draft:
     version: str | None = None
     padded: bool = False
     context: Context = UNKNOWN
+    hidden: tuple[str, ...] = ()
     lost: tuple[LostCall, ...] = ()
 
     def counting(self, **codes: int) -> Draft:

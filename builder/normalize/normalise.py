@@ -161,7 +161,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         reasoning=draft.reasoning,
         kept=kept,
         dropped=draft.dropped,
-        contexts=tuple(block.context_in(draft.context) for block in answers),
+        contexts=tuple(block.context_in(draft) for block in answers),
         models=tuple(block.models or default for block in answers),
         failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
         untrained=tuple(block.untrained for block in answers),

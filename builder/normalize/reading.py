@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
 from builder.conversation import (
     LOST_RECORD,
@@ -206,9 +205,8 @@ class _DraftReader:
             self.counts["assistant_joined"] += len(answer) - len(joined)
             self.blocks[self.run : self.asked + 1] = joined
             self.run = self.asked = self.run + len(joined) - 1
-        if self.asked is not None and self.results:
-            block = self.blocks[self.asked]
-            self.blocks[self.asked] = replace(block, results=(*block.results, *self.results))
+        if self.asked is not None:
+            self.blocks[self.asked].results.extend(self.results)
             self.results.clear()
 
     def _user(self, message: Message) -> None:
@@ -296,7 +294,7 @@ class _DraftReader:
                 texts=tuple(texts),
                 reasoning=tuple(thoughts),
                 calls=tuple(calls),
-                results=tuple(results),
+                results=results,
                 text_last=last,
                 fault=fault,
                 unknown=unknown,

@@ -371,9 +371,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     elif not definitions and not added:
         source = "none"
     if added or inferred or counts["server_tool_dropped"] or counts["bad_tool"]:
-        draft = draft.having(
-            [one.lacking("tools") if one.role == "assistant" else one for one in draft.blocks]
-        )
+        draft = replace(draft, hidden=("tools",))
     listing = [*definitions, *added, *inferred]
     if options.tools == "called":
         chosen = [tool for tool in listing if tool_name(tool) in kept]
