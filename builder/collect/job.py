@@ -48,7 +48,13 @@ def holds_all(newer: Path, older: Path) -> bool:
     if max(newer.stat().st_size, older.stat().st_size) > _MAX_DOCUMENT_BYTES:
         return False
     if is_plain_sqlite(older):
-        return is_plain_sqlite(newer) and _database_grew(newer, older)
+        if not is_plain_sqlite(newer):
+            return False
+        try:
+            with _opened(newer) as one, _opened(older) as other:
+                return all(_table_grew(one, other, table) for table in _tables(other))
+        except sqlite3.Error:
+            return False
     try:
         return document_grew(loads(newer.read_bytes()), loads(older.read_bytes()))
     except JsonFault:
@@ -96,14 +102,6 @@ def _lines(path: Path) -> Counter[bytes]:
                 return Counter()
             lines[line] += 1
     return lines
-
-
-def _database_grew(newer: Path, older: Path) -> bool:
-    try:
-        with _opened(newer) as after, _opened(older) as before:
-            return all(_table_grew(after, before, table) for table in _tables(before))
-    except sqlite3.Error:
-        return False
 
 
 @contextmanager

@@ -233,19 +233,20 @@ def left_out_line(exported: Exported, code: str) -> str:
     return f"{text}. To keep them: {with_options(known.remedy)}" if known is not None else text
 
 
+_PRINTED = (
+    "samples", "rows", "equal", "left_out", "windowed", "turns_too_long", "shortened",
+    "turns_left_out", "first_left_out", "pairs_left_out",
+)  # fmt: skip
+
+
 def result(exported: Exported) -> dict[str, Json]:
     """Returns the result as `--json` prints it."""
+    values = {name: getattr(exported, name) for name in _PRINTED}
     return {
-        "samples": exported.samples,
-        "rows": exported.rows,
-        "equal": exported.equal,
-        "left_out": dict(sorted(exported.left_out.items())),
-        "windowed": exported.windowed,
-        "turns_too_long": exported.turns_too_long,
-        "shortened": exported.shortened,
-        "turns_left_out": exported.turns_left_out,
-        "first_left_out": dict(sorted(exported.first_left_out.items())),
-        "pairs_left_out": dict(sorted(exported.pairs_left_out.items())),
+        **{
+            name: dict(sorted(it.items())) if isinstance(it, dict) else it
+            for name, it in values.items()
+        },
         "changed_by_loader": list[Json](exported.changed.values())[:100],
         "problems": list(exported.problems[:100]),
         "longest": exported.longest,

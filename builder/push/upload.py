@@ -193,9 +193,6 @@ def _check(api: HfApi, place: Place, files: Sequence[PushFile], commit: str) -> 
 
 # -- reads a pushed dataset back: the files by hash, and the rows through `load_dataset` -----------
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
 _SAMPLED = 200
 """Rows of a split that are rendered again, at even distances."""
 

@@ -245,21 +245,15 @@ _PARAMETERS = (
 _MAX_WRAPPERS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The content of a request; `tools` and `model` are None if it names none."""
+def read_request(value: Json, notes: PartNotes) -> History:
+    """Returns the request in a logged input; it has no messages if the input is not a request.
 
-    messages: tuple[Message, ...]
-    tools: tuple[Json, ...] | None = None
-    model: str | None = None
-
-
-def read_request(value: Json, notes: PartNotes) -> Request:
-    """Returns the request in a logged input; it has no messages if the input is not a request."""
+    What is found in it otherwise is in `notes`.
+    """
     value = decoded(value)
     body = _unwrapped(value)
     if not isinstance(body, dict):
-        return Request(tuple(read_messages(body, notes)))
+        return History(tuple(read_messages(body, notes)))
     if as_str(body, "prompt", "id"):
         detail = "the prompt is stored at the service"
         notes.problems.append(Problem("missing_history", "request", detail, records=0))
@@ -276,7 +270,7 @@ def read_request(value: Json, notes: PartNotes) -> Request:
     if "role" in body or is_message(body) or isinstance(body.get("parts"), list):
         listed: Json = [body]
     elif key is None:
-        return Request((), tools, model)
+        return History((), tools, model)
     else:
         listed = decoded(body[key])
     if isinstance(listed, dict) and "role" not in listed and not is_message(listed):
@@ -285,10 +279,10 @@ def read_request(value: Json, notes: PartNotes) -> Request:
     elif (history := _history(body)) is not None:
         notes.changes += history.changes
         notes.problems += history.problems
-        return Request(history.messages, tools, model)
+        return History(history.messages, tools, model)
     else:
         messages = read_messages(listed, notes)
-    return Request(with_system(messages, system), tools, model)
+    return History(with_system(messages, system), tools, model)
 
 
 def _history(body: dict[str, Json]) -> History | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from builder.conversation import Event, Ignored, Json, Message
 from builder.problem import Problem
 from builder.readers import declared
-from builder.readers.api.codec import ApiAnswer
+from builder.readers.api.codec import ApiAnswer, History
 from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -27,7 +27,6 @@ from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected, objects
 from builder.readers.traces.any_vendor import (
     Outcome,
-    Request,
     calls_by_columns,
     definitions,
     fault_of,
@@ -134,7 +133,7 @@ def _tools(
     row: dict[str, Json],
     metadata: dict[str, Json],
     attributes: dict[str, Json],
-    request: Request,
+    request: History,
     outcome: Outcome,
     notes: PartNotes,
     answer_notes: PartNotes,

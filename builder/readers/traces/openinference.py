@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builder.conversation import Json, Text
+from builder.readers.api.codec import History
 from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
-from builder.readers.traces.any_vendor import Outcome, Request, read_outcome, read_request, tools_of
+from builder.readers.traces.any_vendor import Outcome, read_outcome, read_request, tools_of
 from builder.readers.traces.otel_genai import Logged, SpanReading, read_messages, request
 from builder.readers.traces.parts import PartNotes
 from builder.readers.traces.spans import Span, branch, decoded, is_cut, listed
@@ -88,7 +89,7 @@ def _request(
     lost = any(
         one.get("role") == "user" and one.get("tool_call_id") for one in map(_message, inputs)
     )
-    raw = _raw_request(raw_input, notes) if lost or not inputs else Request(())
+    raw = _raw_request(raw_input, notes) if lost or not inputs else History(())
     answer_notes = PartNotes()
     outcome = read_outcome(raw_output, answer_notes) if raw_output is not None else Outcome()
     if not inputs and not outputs and not raw.messages and raw_input is None:
@@ -131,10 +132,10 @@ def _request(
     return replace(reading, history=history, answers=answers)
 
 
-def _raw_request(value: Json, notes: PartNotes) -> Request:
+def _raw_request(value: Json, notes: PartNotes) -> History:
     """Returns the raw request; an empty one for plain text, which has no role."""
     body = decoded(value)
-    return read_request(body, notes) if isinstance(body, dict | list) else Request(())
+    return read_request(body, notes) if isinstance(body, dict | list) else History(())
 
 
 def _message(entry: Json) -> dict[str, Json]:

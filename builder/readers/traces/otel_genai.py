@@ -34,7 +34,6 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.traces.any_vendor import (
     ROLES,
-    Request,
     fault_of,
     read_outcome,
     read_request,
@@ -504,7 +503,7 @@ def _from_bodies(prompt: Json, completion: Json) -> Logged:
     cut = [side for side, text in (("input", prompt), ("output", completion)) if is_cut(text)]
     notes = PartNotes()
     body = decoded(prompt)
-    request = Request(())
+    request = History(())
     if isinstance(body, dict | list):
         request = read_request(body, notes)
     elif prompt is not None and not cut:
