@@ -25,12 +25,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.api.codec import Api, ApiAnswer, History, ServerStep
-from builder.readers.api.dialects import (
-    GEMINI,
-    is_interaction,
-    is_interaction_event,
-    path_of,
-)
+from builder.readers.api.dialects import GEMINI, is_interaction, is_interaction_event, path_of
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.chat_messages import (
     media_of,

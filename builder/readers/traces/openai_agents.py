@@ -13,11 +13,7 @@ from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.openai_responses import ItemReading
 from builder.readers.toolkit.chat_messages import text_or_data
-from builder.readers.toolkit.comparison import (
-    calls,
-    mark_repeats,
-    with_session_keys,
-)
+from builder.readers.toolkit.comparison import calls, mark_repeats, with_session_keys
 from builder.readers.toolkit.history import upwards
 from builder.readers.toolkit.made_up import says_unknown
 from builder.readers.toolkit.narrow import (

@@ -12,15 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from builder.conversation import (
-    Context,
-    Conversation,
-    Event,
-    Ignored,
-    Json,
-    Message,
-    Used,
-)
+from builder.conversation import Context, Conversation, Event, Ignored, Json, Message, Used
 from builder.problem import Problem
 from builder.readers import Evidence, Reader
 from builder.readers.api.codec import ApiAnswer, History

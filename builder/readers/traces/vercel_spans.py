@@ -5,14 +5,7 @@ Without a context manager, each has a trace of its own (docs/formats/vercel-ai-o
 
 from __future__ import annotations
 
-from builder.conversation import (
-    Json,
-    Message,
-    Part,
-    Reasoning,
-    Text,
-    Unparsed,
-)
+from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
 from builder.readers.api.codec import ApiAnswer
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.comparison import calls
