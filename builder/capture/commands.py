@@ -47,11 +47,7 @@ def logs_command(logs: Iterable[str]) -> str:
 
 
 def agent_command(
-    agent: str,
-    model: str | None = None,
-    version: str | None = None,
-    *,
-    interactive: bool = False,
+    agent: str, model: str | None = None, version: str | None = None, *, interactive: bool = False
 ) -> str | None:
     """Returns the command that lets an agent send one request, or None if none is known.
 

@@ -61,9 +61,7 @@ _TERMINAL: Mapping[str, Json] = {
 _GRACE = 2
 """Seconds that a command gets for further requests after the first one with tools."""
 
-_SETTINGS = {
-    ".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}',
-}
+_SETTINGS = {".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'}
 """Files of the empty home folder: what agents would ask on their first start."""
 
 

@@ -225,9 +225,7 @@ class Proxy:
             exchange.status = answer.status
             exchange.response_headers = dict(answer.headers)
             reply = web.StreamResponse(
-                status=answer.status,
-                reason=answer.reason,
-                headers=_passed(answer.headers, set()),
+                status=answer.status, reason=answer.reason, headers=_passed(answer.headers, set())
             )
             return await self._stream(request, answer, reply, exchange)
 

@@ -267,10 +267,7 @@ CHAT = "openai-chat"
 """The reader of structured messages."""
 
 _AS_LOGGED = NormalizeOptions(
-    reasoning="keep",
-    untrained_turns="weight",
-    missing_tools="reject",
-    allow_eval=True,
+    reasoning="keep", untrained_turns="weight", missing_tools="reject", allow_eval=True
 )
 """Conversion infers no definitions and leaves out no more than the template requires."""
 

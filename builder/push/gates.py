@@ -122,12 +122,7 @@ class GateRefusal:
 
 
 def refusals(
-    folder: Path,
-    manifest: Manifest,
-    changed: Sequence[str],
-    target: Target,
-    *,
-    public: bool,
+    folder: Path, manifest: Manifest, changed: Sequence[str], target: Target, *, public: bool
 ) -> Iterator[GateRefusal]:
     """Yields every closed gate. `changed`: how the folder differs from its manifest.
 

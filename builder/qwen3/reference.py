@@ -57,10 +57,7 @@ def is_path(tokenizer: str) -> bool:
 
 
 def with_template(
-    name: str,
-    chat_template: str | None,
-    options: Mapping[str, Json] | None = None,
-    model: str = "",
+    name: str, chat_template: str | None, options: Mapping[str, Json] | None = None, model: str = ""
 ) -> str:
     """Returns the name of a target with another template, and what it lacks of the rest."""
     target = reference(name)

@@ -98,12 +98,7 @@ def tools_digest(definitions: Sequence[str] | None) -> bytes:
 
 
 def alternative_of(
-    reason: str,
-    record: str,
-    dialogue: Dialogue,
-    tools: bytes,
-    usable: Sequence[bool],
-    style: Style,
+    reason: str, record: str, dialogue: Dialogue, tools: bytes, usable: Sequence[bool], style: Style
 ) -> Alternative:
     """Returns the alternative made from an abandoned conversation.
 
@@ -186,10 +181,7 @@ def replaced(abandoned: Alternative, successor: Successor, answer: Answer) -> Pr
     """Returns the pair of an answer and its successor, with thoughts if both have one."""
     rejected = answer.thought if successor.answer.thought and answer.thought else answer.content
     return Preference(
-        reason=abandoned.reason,
-        turn=successor.ordinal,
-        rejected=rejected,
-        record=abandoned.record,
+        reason=abandoned.reason, turn=successor.ordinal, rejected=rejected, record=abandoned.record
     )
 
 

@@ -114,10 +114,7 @@ def _request(
         tools = _raw_request(raw_input, PartNotes()).tools
     model = name_or_none(_one(attrs, "llm.model_name")) or raw.model
     history, answers = request(
-        Logged(sent, outputs, several, tuple(cut), notes=notes),
-        span,
-        tools=tools,
-        model=model,
+        Logged(sent, outputs, several, tuple(cut), notes=notes), span, tools=tools, model=model
     )
     if not answers or (outcome.whole and outcome.answers):
         history = replace(

@@ -180,12 +180,7 @@ def request(
     if "output" in logged.cut:
         answers = [ApiAnswer(Message("assistant", ()), fault="truncated", model=model)]
     history = history_of(
-        sent,
-        span,
-        tools=tools,
-        model=model,
-        notes=logged.notes,
-        cut="input" in logged.cut,
+        sent, span, tools=tools, model=model, notes=logged.notes, cut="input" in logged.cut
     )
     if logged.silent:
         problem = Problem("no_content", span.where, "only the roles were captured", records=0)
