@@ -337,17 +337,14 @@ def read_any(
         return readings[-1]
     if not faults:
         return _converted(row, CHAT, CHAT, style)
-    return no_sample(*faults if "messages" in row or not row else [_unknown_form(row, style)])
-
-
-def _unknown_form(row: dict[str, Json], style: Style) -> CheckFinding:
-    """Returns why a row without messages has no sample."""
-    if isinstance(row.get("text"), str):
+    if "messages" in row or not row:
+        return no_sample(*faults)
+    columns = ", ".join(key[:40] for key in list(row)[:8])
+    message = f"no known form of rows ({columns}): has no messages"
+    if isinstance(text, str):
         begin = style.markers.begin
         message = f"text: is not a rendering of the chat template: does not begin with {begin}"
-        return CheckFinding("format", message)
-    columns = ", ".join(key[:40] for key in list(row)[:8])
-    return CheckFinding("format", f"no known form of rows ({columns}): has no messages")
+    return no_sample(CheckFinding("format", message))
 
 
 def no_sample(

@@ -312,11 +312,13 @@ class _DraftReader:
     def _append(self, block: Block) -> None:
         """Adds an assistant block, or joins it to the last one of the same turn."""
         answer = self._answer() if self.follows_answer else []
+        contexts = (one.context for one in (*answer[-1:], block))
+        missing = [context.missing if context else () for context in contexts]
         if (
             answer
             and block.turn is None
             and answer[-1].turn is None
-            and not _lost_between(answer[-1], block)
+            and "history" not in set(missing[1]) - set(missing[0])  # nothing is lost between them
             and not (block.models and answer[-1].models not in ((), block.models))
             and not (block.speaker and answer[-1].speaker not in (None, block.speaker))
         ):
@@ -357,11 +359,6 @@ class _DraftReader:
                 case _:
                     pass
         return texts
-
-
-def _lost_between(first: Block, second: Block) -> bool:
-    before, after = (block.context.missing if block.context else () for block in (first, second))
-    return "history" in after and "history" not in before
 
 
 def _may_be_rounded(value: Json) -> bool:

@@ -142,23 +142,16 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
         kept["parameters"] = _schema(parameters, changes)
     changes["tool_wrapped"] += 1
     used = {"name", "description", "type", where, *described_keys(spec)}
-    if _required_outside(spec, kept.get("parameters")):
-        parameters = kept["parameters"]
-        assert isinstance(parameters, dict), "checked"
-        kept["parameters"] = {**parameters, "required": spec["required"]}
+    required, own = as_list(spec, "required"), as_dict(kept.get("parameters"))
+    properties = as_dict(own.get("properties"))
+    are_known = all(isinstance(name, str) and name in properties for name in required)
+    if required and are_known and not own.get("required"):  # it belongs in their schema
+        kept["parameters"] = {**own, "required": required}
         changes["tool_required_moved"] += 1
         used.add("required")
     if set(spec) - used:
         changes["tool_keys_dropped"] += 1
     return {"type": "function", "function": kept}
-
-
-def _required_outside(spec: dict[str, Json], parameters: Json) -> bool:
-    """Returns whether a `required` list next to the parameters belongs in their schema."""
-    required, properties = as_list(spec, "required"), as_dict(parameters, "properties")
-    if not required or as_dict(parameters).get("required"):
-        return False
-    return all(isinstance(name, str) and name in properties for name in required)
 
 
 def _verbatim(

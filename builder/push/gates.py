@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -205,16 +206,11 @@ def _without_license(folder: Path) -> int:
     for meta in _metas(folder):
         samples += 1
         count += (meta.license or "").strip().lower() in ("", "unknown")
-    return count or (samples if _card_license(folder) in (None, "unknown") else 0)
-
-
-def _card_license(folder: Path) -> object:
-    try:
-        text = (folder / CARD).read_text(encoding="utf-8")
-        front = yaml.safe_load(text.split("---\n")[1])
-    except (OSError, UnicodeDecodeError, IndexError, yaml.YAMLError):
-        return None
-    return front.get("license") if isinstance(front, dict) else None
+    front = None
+    with suppress(OSError, UnicodeDecodeError, IndexError, yaml.YAMLError):
+        front = yaml.safe_load((folder / CARD).read_text(encoding="utf-8").split("---\n")[1])
+    named = front.get("license") if isinstance(front, dict) else None
+    return count or (samples if named in (None, "unknown") else 0)
 
 
 def _some(faults: Sequence[str]) -> str:

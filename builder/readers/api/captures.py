@@ -108,21 +108,16 @@ def _attached(source: Source, record: Record) -> Record:
         body = as_dict(value, side, key)
         name = body.get("_file")
         if isinstance(name, str) and "text" not in body:
-            text = {"text": _file_text(source, name), "encoding": "base64"}
+            other, data = source.sibling(name), b""
+            with suppress(*STREAM_ERRORS):
+                data = other.whole()[: source.max_record_bytes] if other is not None else b""
+            text = {"text": base64.b64encode(data).decode(), "encoding": "base64"}
             kept = {one: item for one, item in body.items() if one != "_file"}
             attached[side] = {
                 **as_dict(value[side]),
                 key: {**kept, **text} if text["text"] else kept,
             }
     return replace(record, value={**value, **attached}) if attached else record
-
-
-def _file_text(source: Source, name: str) -> str:
-    other = source.sibling(name)
-    with suppress(*STREAM_ERRORS):
-        data = other.whole() if other is not None else b""
-        return base64.b64encode(data[: source.max_record_bytes]).decode()
-    return ""
 
 
 def _listed_exchanges(document: Json | Problem) -> list[Json] | None:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -131,7 +132,8 @@ class _Building:
         is_key = bool(self.open) and self.open[-1].needs_key
         if tag in _BINARY:
             value = {"base64_string": text}
-            text = _binary_key(text) if is_key else text
+            with suppress(binascii.Error, ValueError):  # a key that an older Psych writes as bytes
+                text = base64.b64decode(text).decode("utf-8") if is_key else text
         elif tag is None and plain:
             try:
                 value = _plain(text)
@@ -159,7 +161,7 @@ class _Building:
         if max(size, into.size) > self.limit:
             return "too_large", f"more than {self.limit} characters"
         if isinstance(into.value, list):
-            if self._is_list_of_interactions():
+            if len(self.open) == 2 and self.open[0].key in LIST_KEYS:  # the interactions
                 self.finished.append(value)
                 self.grown = 0
                 return None
@@ -171,17 +173,6 @@ class _Building:
             into.key = None
         into.size += size
         return None
-
-    def _is_list_of_interactions(self) -> bool:
-        return len(self.open) == 2 and self.open[0].key in LIST_KEYS
-
-
-def _binary_key(text: str) -> str:
-    """Returns the key that an older Psych writes as bytes; undecodable ones unchanged."""
-    try:
-        return base64.b64decode(text).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return text
 
 
 def _plain(text: str) -> Json:

@@ -337,7 +337,13 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
         del named["function_call"]  # some servers send both forms of a call
     parts = assistant_parts(named)
     if not flat:
-        yield from read_thoughts(_with_glaive_calls(parts, changes), changes)
+        apart: list[Part] = []
+        for part in parts:  # Glaive's data and its copies write calls into the text
+            if isinstance(part, Text) and text_tags.FUNCTIONCALL in part.text:
+                apart += text_tags.functioncall_parts(part.text, changes)
+            else:
+                apart.append(part)
+        yield from read_thoughts(apart, changes)
     for part in parts if flat else ():
         if isinstance(part, Text):
             yield from text_tags.assistant_parts(part.text, changes)
@@ -345,15 +351,6 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
             yield part
     if as_str(item, "audio", "id"):
         yield Media("audio")
-
-
-def _with_glaive_calls(parts: Iterable[Part], changes: Counter[str]) -> Iterator[Part]:
-    """Yields the parts with the calls that Glaive's data and its copies write into the text."""
-    for part in parts:
-        if isinstance(part, Text) and text_tags.FUNCTIONCALL in part.text:
-            yield from text_tags.functioncall_parts(part.text, changes)
-        else:
-            yield part
 
 
 def _plain_parts(value: Json) -> Json:

@@ -97,9 +97,11 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: the text has no role
         notes.unreadable.append("prompt in plain text")
     own = len(sent)
-    if not sent:
-        sent, logged = _chat_messages(attrs, notes)
-        answers = answers or logged
+    if not sent:  # the one list in which MLflow 2 logs what was sent and the answer
+        logged = attrs.get("mlflow.chat.messages")
+        sent = read_messages(logged, notes) if logged is not None else []
+        if sent and sent[-1].role == "assistant":
+            sent, answers = sent[:-1], answers or (ApiAnswer(sent[-1]),)
     elif outcome.before:
         # The output of an agent's graph repeats the input before the new messages.
         repeats = outcome.before[: len(sent)] == tuple(sent)
@@ -164,14 +166,3 @@ def _assembled(outputs: Json) -> Json:
     if chunks and all(as_str(c, "object").endswith(".chunk") for c in chunks):
         return whole_response(chunks)
     return outputs
-
-
-def _chat_messages(
-    attrs: dict[str, Json], notes: PartNotes
-) -> tuple[Sequence[Message], Sequence[ApiAnswer]]:
-    """Returns the messages sent and the answers, from the one list in which MLflow 2 logs them."""
-    logged = attrs.get("mlflow.chat.messages")
-    messages = read_messages(logged, notes) if logged is not None else []
-    if not messages or messages[-1].role != "assistant":
-        return messages, ()
-    return messages[:-1], (ApiAnswer(messages[-1]),)

@@ -9,7 +9,15 @@ from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
 from builder.readers.api.codec import ApiAnswer
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    first_of,
+    name_of,
+    name_or_none,
+)
 from builder.readers.traces.any_vendor import definitions, fault_of, read_messages, read_request
 from builder.readers.traces.otel_genai import SpanReading, history_of
 from builder.readers.traces.parts import PartNotes, read_call
@@ -52,7 +60,12 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
     sent: list[Message] = []
     if _PROMPT in attrs:
         for item in as_list(decoded(prompt)):
-            sent += _ran_by_provider(item) or read_messages([item], notes)
+            is_ran = as_str(item, "role") == "assistant" and any(
+                part.get("type") == "tool-result" or part.get("providerExecuted") is True
+                for part in as_dicts(item, "content")
+            )
+            placeholder = Message("assistant", (Unparsed("", "server_tool"),))
+            sent += [placeholder] if is_ran else read_messages([item], notes)
     elif isinstance(prompt, str):
         sent += read_request(prompt, notes).messages
     model = name_or_none(
@@ -70,17 +83,6 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
     return SpanReading(
         kind, history, tuple(answers), session=session, is_exchange=bool(sent and answers)
     )
-
-
-def _ran_by_provider(item: Json) -> list[Message]:
-    """Returns the placeholder for a turn in which the provider ran tools, else []."""
-    message = as_dict(item)
-    parts = [as_dict(part) for part in as_list(message.get("content"))]
-    if message.get("role") != "assistant" or not any(
-        part.get("type") == "tool-result" or part.get("providerExecuted") is True for part in parts
-    ):
-        return []
-    return [Message("assistant", (Unparsed("", "server_tool"),))]
 
 
 def _answers(span: Span, model: str | None) -> list[ApiAnswer]:
