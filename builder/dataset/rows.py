@@ -172,35 +172,28 @@ def dataset_rows(
     files = dataset_files(dataset)
     for item in files:
         try:
-            for row in file_rows(replace(item, built=item.built or as_is)):
+            for row in file_rows(replace(item, built=item.built or as_is), style):
                 if row.fault is None or row.fault.code != NO_ROW:
-                    yield replace(row, style=style) if row.foreign else row
+                    yield row
         except OSError as error:
             raise UsageError(f"dataset {item.name!r}: cannot be read: {reason(error)}") from None
-    if files:
-        return
-    for row in _hub_rows(dataset, as_is=as_is):
-        yield replace(row, style=style) if row.foreign else row
+    if not files:
+        yield from _hub_rows(dataset, style, as_is=as_is)
 
 
-def file_rows(item: DataFile) -> Iterator[DatasetRow]:
+def file_rows(item: DataFile, style: Style = SPECIFIED) -> Iterator[DatasetRow]:
     """Yields the rows of a file, each with its line of meta/.
 
     If meta/ has more lines than there are rows, the last one has the fault `NO_ROW`. Raises OSError
     if it is a table that cannot be read, UsageError if it is a log (`reader_for`).
     """
     if item.meta is None:
-        source = _source(item.path)
-        if item.built:
-            yield from _own_rows(item, source)
-            return
-        reader = reader_of(item)
-        for row in _own_rows(item, source):
-            yield replace(row, foreign=True, reader=reader)
+        known = {} if item.built else {"foreign": True, "reader": reader_of(item), "style": style}
+        yield from _own_rows(item, **known)
         return
     described = (line for _, line in _file_lines(item.meta))
     number = 0
-    for row, meta in zip_longest(_own_rows(item, _source(item.path)), described):
+    for row, meta in zip_longest(_own_rows(item), described):
         if row is None:
             fault = Problem(NO_ROW, item.name, "meta/ has a line for which data/ has none")
             yield DatasetRow(item.split, item.name, number + 1, fault=fault)
@@ -247,13 +240,13 @@ def json_objects(paths: Iterable[Path]) -> Iterator[dict[str, Json]]:
             yield as_dict(value)
 
 
-def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:
+def _own_rows(item: DataFile, **known: Any) -> Iterator[DatasetRow]:
     """Yields the rows as they are: values of a table or document, else lines."""
-    rows: Iterator[tuple[int, Any]] | None = _stored_rows(item, source)
+    rows: Iterator[tuple[int, Any]] | None = _stored_rows(item, _source(item.path))
     kind = "stored" if rows is not None else "line"
     for number, value in rows if rows is not None else _file_lines(item.path):
-        known: dict[str, Any] = {"fault" if isinstance(value, Problem) else kind: value}
-        yield DatasetRow(item.split, item.name, number, **known)
+        content: dict[str, Any] = {"fault" if isinstance(value, Problem) else kind: value}
+        yield DatasetRow(item.split, item.name, number, **content, **known)
 
 
 def _stored_rows(item: DataFile, source: Source) -> Iterator[tuple[int, Json | Problem]] | None:
@@ -295,7 +288,7 @@ def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
         yield number, plain_row(row)
 
 
-def _hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
+def _hub_rows(dataset: str, style: Style, *, as_is: bool) -> Iterator[DatasetRow]:
     """Yields the rows of a Hub dataset as the loader streams them. Raises UsageError.
 
     For `as_is` see `dataset_rows`.
@@ -309,10 +302,9 @@ def _hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
             values = map(plain_row, rows)
             first = list(islice(values, PEEK_LINES))
             reader = None if as_is else reader_of_rows(first, dataset)
+            known: dict[str, Any] = {"foreign": not as_is, "reader": reader, "style": style}
             for number, value in enumerate(chain(first, values), start=1):
-                yield DatasetRow(
-                    str(split), repository, number, stored=value, foreign=not as_is, reader=reader
-                )
+                yield DatasetRow(str(split), repository, number, stored=value, **known)
     except UsageError:
         raise
     except Exception as error:  # any exception of the library: the dataset cannot be loaded
