@@ -422,17 +422,28 @@ def conversation(rounds: int) -> tuple[list[Message], list[Json]]:
 def style_of(render: _Render) -> Style:
     """Returns the style of a template. Raises UnsupportedTemplate, and what the template raises."""
     known = (template.style for template in TEMPLATES.values())
+    needs_query = False
+    try:
+        answer = {"role": "user", "content": "<tool_response>\nRESULT\n</tool_response>"}
+        render([answer, PLAIN], None)
+    except Exception:  # any exception is a refusal
+        needs_query = True
     markers = _markers(render)
     dialect = _dialect(render)
-    before, between = _gaps(render, dialect, markers)
+    before, between = _gaps(render)
+    trims: Literal["none", "all", "called"] = "none"
+    if " QUERY " not in render([{"role": "user", "content": " QUERY "}, PLAIN], None):
+        trims = "all"
+    elif " TEXT " not in render([USER, _called(" TEXT ", {})], [TOOL]):
+        trims = "called"
     style = Style(
         dialect=dialect,
         markers=markers,
         before_call=before,
         between_calls=between,
         response_edges=_edges(render, markers),
-        trims=_trims(render, markers),
-        needs_query=_needs_query(render),
+        trims=trims,
+        needs_query=needs_query,
     )
     style = _system(render, style, list(dict.fromkeys(item.tools for item in known)))
     return _thoughts(render, style)
@@ -456,7 +467,7 @@ def _dialect(render: _Render) -> Dialect:
     raise UnsupportedTemplate("its calls are neither JSON in <tool_call> nor <function=…>")
 
 
-def _gaps(render: _Render, dialect: Dialect, markers: _Markers) -> tuple[str, str]:
+def _gaps(render: _Render) -> tuple[str, str]:
     """Returns what separates text and call, and two calls."""
     text = render([USER, _called("TEXT", {}, {})], [TOOL]).rpartition("TEXT")[2]
     before, _, rest = text.partition("<tool_call>")
@@ -475,23 +486,6 @@ def _edges(render: _Render, markers: _Markers) -> tuple[str, str]:
     if not separator or lead.strip() or tail.strip():
         raise UnsupportedTemplate("its tool responses are not <tool_response> in a user turn")
     return lead, tail
-
-
-def _trims(render: _Render, markers: _Markers) -> Any:
-    padded = {"role": "user", "content": " QUERY "}
-    if " QUERY " not in render([padded, PLAIN], None):
-        return "all"
-    text = render([USER, _called(" TEXT ", {})], [TOOL])
-    return "none" if " TEXT " in text else "called"
-
-
-def _needs_query(render: _Render) -> bool:
-    answer = {"role": "user", "content": "<tool_response>\nRESULT\n</tool_response>"}
-    try:
-        render([answer, PLAIN], None)
-    except Exception:  # any exception is a refusal
-        return True
-    return False
 
 
 def _system_text(

@@ -255,10 +255,13 @@ class _RequestChain:
         continued = self._continued_positions(chosen)
         if self.history.loaded_at and context is not None:
             context = lowest((context, _AS_RENDERED))
-        history = [
-            self._in_context(at, message, context)
-            for at, message in enumerate(self._with_thoughts(remembered, continued, changes))
-        ]
+        history = list(self._with_thoughts(remembered, continued, changes))
+        lacks_tools = max(self.added_at, self.history.loaded_at)
+        for at, message in enumerate(history[: max(lacks_tools, self.moved_at)]):
+            # Its request had fewer tools or another date.
+            if message.role == "assistant" and message.context is None and context is not None:
+                own = Context.lacking({"tools"}) if at < lacks_tools else _AS_RENDERED
+                history[at] = replace(message, context=lowest((context, own)))
         if logged is not None:
             history = self._with_untrained(history, logged)
         messages = self._with_beginnings(history, chosen, continued, changes)
@@ -296,29 +299,13 @@ class _RequestChain:
             outcome=self.history.outcome,
         )
         yield conversation
-        yield from self._cut_off(continued)
-        yield from self._rewritten(history, conversation)
-        yield from abandoned(self.last, self.history, self.answers, chosen)
-
-    def _in_context(self, at: int, message: Message, context: Context | None) -> Message:
-        """Returns an answer whose request had fewer tools or another date with its own context."""
-        lacks_tools = at < max(self.added_at, self.history.loaded_at)
-        if message.role != "assistant" or message.context is not None or context is None:
-            return message
-        if not lacks_tools and at >= self.moved_at:
-            return message
-        own = Context.lacking({"tools"}) if lacks_tools else _AS_RENDERED
-        return replace(message, context=lowest((context, own)))
-
-    def _cut_off(self, continued: frozenset[int]) -> Iterator[Problem]:
-        """Yields a problem for each cut answer that the client continued from.
-
-        Its turn is context; those at `continued` are completed by the next answer.
-        """
         for at, (exchange, answer) in sorted(self.responses.items()):
+            # Its turn is context; those at `continued` are completed by the next answer.
             if answer.fault is not None and at not in continued:
                 detail = "the recorded answer is not whole, so it is not trained"
                 yield Problem(answer.fault, exchange.where, detail, records=0)
+        yield from self._rewritten(history, conversation)
+        yield from abandoned(self.last, self.history, self.answers, chosen)
 
     def _rewritten(
         self, history: Sequence[Message], conversation: Conversation

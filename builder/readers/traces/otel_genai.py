@@ -357,7 +357,10 @@ def _logged(span: Span) -> Logged | None:
             detailed.update({**as_dict(inner.get("body")), **inner})
     if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
         return _from_parts(detailed)
-    events = [(name, _event_body(inner)) for name, inner in span.events]
+    events: list[tuple[str, dict[str, Json]]] = []
+    for name, inner in span.events:  # its body, JSON text in an attribute, or the attributes
+        bodies = (as_dict(decoded(inner.get(key))) for key in ("body", "gen_ai.event.content"))
+        events.append((name, next(filter(None, bodies), inner)))
     if not any(name in _ROLES_OF_EVENTS or name == _CHOICE for name, _ in events):
         written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
         events = [(as_str(item.get("event.name")), item) for item in written]
@@ -422,14 +425,6 @@ def _has_content(body: dict[str, Json]) -> bool:
     if called:
         return all("arguments" in function for function in called)
     return any(body.get(name) is not None for name in ("content", "function_call", "refusal"))
-
-
-def _event_body(inner: dict[str, Json]) -> dict[str, Json]:
-    """Returns the body of an event: its own, JSON text in an attribute, or the attributes."""
-    for value in (inner.get("body"), inner.get("gen_ai.event.content")):
-        if body := as_dict(decoded(value)):
-            return body
-    return inner
 
 
 def _choice(body: dict[str, Json]) -> Json:

@@ -82,22 +82,21 @@ class ToolRuns:
         if not self._has_failed:
             return tuple(messages)
         made = {call.id: call for message in messages for call in calls(message) if call.id}
+
+        def marked(part: Part) -> Part:
+            call = made.get(part.call_id or "") if isinstance(part, ToolResult) else None
+            if call is None or not isinstance(part, ToolResult):
+                return part
+            failed = any(
+                run.failed and (not self.by_arguments or _content(run) == part.content)
+                for run in self._of(trace, call)
+            )
+            return replace(part, is_error=True) if failed else part
+
         return tuple(
-            replace(one, parts=tuple(self._with_error(trace, part, made) for part in one.parts))
-            if one.role == "tool"
-            else one
+            replace(one, parts=tuple(map(marked, one.parts))) if one.role == "tool" else one
             for one in messages
         )
-
-    def _with_error(self, trace: str | None, part: Part, made: dict[str, ToolCall]) -> Part:
-        call = made.get(part.call_id or "") if isinstance(part, ToolResult) else None
-        if call is None or not isinstance(part, ToolResult):
-            return part
-        failed = any(
-            run.failed and (not self.by_arguments or _content(run) == part.content)
-            for run in self._of(trace, call)
-        )
-        return replace(part, is_error=True) if failed else part
 
     def results(self, trace: str, message: Message) -> tuple[ToolResult, ...]:
         """Returns the known results of the calls in a conversation's last message."""

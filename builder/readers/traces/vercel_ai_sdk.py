@@ -180,11 +180,7 @@ def _last_states(parts: list[Json]) -> list[Json]:
     """Returns the parts with each call in its last state only, at the position of that state."""
     ids = [name_of(_tool(as_dict(part)) or {}, "toolCallId") for part in parts]
     last = {call_id: number for number, call_id in enumerate(ids)}
-    return [
-        part
-        for number, (part, call_id) in enumerate(zip(parts, ids, strict=True))
-        if call_id is None or last[call_id] == number
-    ]
+    return [part for at, part in enumerate(parts) if ids[at] is None or last[ids[at]] == at]
 
 
 def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
