@@ -263,9 +263,9 @@ class _Export:
             which = " and ".join(sorted(self.exported.policies))
             self.only = most
             targets, target = self.exported.targets, self.target
-            able = [item for item in TRAINERS.values() if item.variant_for(targets, target)]
-            names = " or ".join(item.name for item in able)
-            others = f"--to {names}" if able else self._other_variants()
+            fit = [item for item in TRAINERS.values() if item.variant_for(targets, target)]
+            names = " or ".join(item.name for item in fit)
+            others = f"--to {names}" if fit else self._other_variants()
             self.unfit = f"{titles} cannot train only the right turns ({which}); {others} can"
         elif not able:
             raise UsageError(f"export --to {self.variant.name}: {self._refusal()}")
