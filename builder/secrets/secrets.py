@@ -239,15 +239,12 @@ def _scanned(texts: Sequence[str]) -> list[set[str]]:
     scanner = _scanner()
     assert scanner is not None, "asked for without the extra"
     found = (scanner.scan(text.encode("utf-8", "replace")) for text in texts)
-    return [
-        {
-            one.secret
-            for one in findings
-            if one.visible and MARK not in one.secret and "generic" not in one.rule_id
-            if is_random(one.secret)
-        }
-        for findings in found
-    ]
+    return [{one.secret for one in findings if _is_sure(one)} for findings in found]
+
+
+def _is_sure(finding: Any) -> bool:
+    is_ours = MARK in finding.secret or not finding.visible
+    return not is_ours and "generic" not in finding.rule_id and is_random(finding.secret)
 
 
 @cache
