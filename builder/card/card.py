@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
-from pathlib import PurePosixPath
 from shlex import quote
 
 import yaml
@@ -22,59 +20,38 @@ from builder.card.result import BuildResult
 from builder.config import Config, presets_in
 from builder.conversation import LEVEL_MEANINGS, LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
-from builder.export.variants import VARIANTS
 from builder.finding import GateAction
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger, ranked
 from builder.normalize.options import Unit
 from builder.normalize.remedies import option_for, recovery
 from builder.output.manifest import Manifest
-from builder.qwen3.templates import TEMPLATES, Style, Thoughts
+from builder.qwen3.templates import TEMPLATES, Style
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import bin_counts, description, picture
 from builder.text import number, without_folders
-from builder.trainers.table import TRAINERS, Targets, configurations
+from builder.trainers.table import TRAINERS, Targets
 
-# -- describes how each trainer loads the dataset: the export, and a configuration that fits -------
+# -- names the export for each trainer -------------------------------------------------------------
 
 UNABLE = "none: it would train turns that are context only, or another text"
 
 
-def training(
-    audit: Audit | None, splits: Sequence[str], targets: Targets, target: Target
-) -> dict[str, object] | None:
-    """Returns the lengths, exports and configurations; None if the dataset is empty."""
+def training(audit: Audit | None, targets: Targets, target: Target) -> dict[str, object] | None:
+    """Returns the lengths and exports; None if the dataset is empty."""
     if audit is None or not audit.samples:
         return None
-    style = target.style
-    known = replace(
-        audit.counts.training,
-        targets=targets,
-        hybrid=style.thoughts is Thoughts.hybrid,
-        model=target.model,
-        measured=style.is_specified,
-        missing=target.missing,
-    )
-    chosen = [(item, item.variant_for(targets, target)) for item in TRAINERS.values()]
-    exports, configured = [], []
-    for item, variant in chosen:
-        command = f"`builder export . --to {variant} -o {variant}`" if variant else UNABLE
-        exports.append((item.title, command))
-        if variant is None:
-            continue
-        files = configurations(variant, VARIANTS[variant].kind, (item,), known, splits, variant)
-        listed = []
-        for path, text in sorted(files.items()):
-            place = PurePosixPath(variant, "configs", path)
-            kind = place.suffix.lstrip(".").replace("py", "python")
-            listed.append((str(place).replace("configs/../", ""), kind, text.strip()))
-        configured.append((item.title, listed))
+    known = audit.counts.training
+    exports = [
+        (item.title, f"`builder export . --to {item.name} -o {item.name}`"
+         if item.variant_for(targets, target) else UNABLE)
+        for item in TRAINERS.values()
+    ]  # fmt: skip
     return {
         "longest": known.longest,
         "length": known.length,
         "wide": known.wide_length if known.wide_length != known.length else 0,
         "exports": exports,
-        "configurations": configured,
     }
 
 
@@ -200,7 +177,7 @@ def card(
         left_of=left_of,
         inferred=built.tools_sources["inferred"] + built.tools_sources["mixed"],
         unlicensed=sum(n for one, n in origins if license_id(one.license) == "unknown"),
-        training=training(audit, sorted(built.data_files), _targets(config, built), target),
+        training=training(audit, _targets(config, built), target),
     )  # fmt: skip
 
 

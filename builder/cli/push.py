@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from builder.api import push_dataset
 from builder.cli.command import Output, command
@@ -196,14 +197,7 @@ def _as_json(report: PushReport, retries: Retries) -> dict[str, Json]:
             "sent": {"files": done.files, "bytes": done.bytes},
         }
     if arrival is not None:
-        result["read_back"] = {
-            "files": arrival.files,
-            "bytes": arrival.bytes,
-            "rows": arrival.rows,
-            "all_rows": arrival.is_whole,
-            "renderings": arrival.renderings,
-            "problems": list(arrival.problems),
-        }
+        result["read_back"] = asdict(arrival)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import get_args
 
 from builder.api.datasets import tokenizer_of, verify_dataset
@@ -100,7 +101,7 @@ LISTED = 100
 def verify(
     dataset: str,
     model: str | None = None,
-    tokenizer: list[str] | None = None,
+    tokenizer: str | None = None,
     chat_template: str | None = None,
     masks: list[str] | None = None,
     require: list[str] | None = None,
@@ -116,48 +117,34 @@ def verify(
     required = get_args(Requirement)
     for name in set(require or ()) - {*required}:
         raise OptionError("require", f" {name!r}: no such value{nearest(name, required)}")
-    own = target_of(model_named(model)) if model is not None else None
-    tokenizers: list[str | None] = [*tokenizer] if tokenizer else [own]
+    if model is not None and tokenizer is None:
+        tokenizer = target_of(model_named(model))
     workers = workers or default_workers()
-    manifest = Manifest.of(expand_home(dataset))
-    names = [tokenizer_of(manifest, name, chat_template) for name in dict.fromkeys(tokenizers)]
-    prepare_for((expand_home(dataset),), workers, preloading(names[0]))
-    targets = [target_for(name) for name in names]
-    if len(targets) == 1:
-        say_tokenizer(dataset, tokenizers[0], chat_template, output)
-    results: list[dict[str, Json]] = []
-    for target in targets:
-        if len(targets) > 1 and output.in_words:
-            print(f"== {target.name}")
-        lines = _BadLines(show_all, output)
-        summary = verify_dataset(
-            dataset,
-            tokenizer=target.reference,
-            options={"mode": mode, "require": require or []},
-            unit=unit,
-            as_loaded=loaded,
-            masks=masks or (),
-            workers=workers,
-            on_report=lines.add,
-        )
-        result = _result(dataset, target, summary, lines, output)
-        if masks:
-            comparisons = {
-                name: summary.masks.get(name, Comparison(name)) for name in trainers_named(masks)
-            }
-            result["masks"] = {name: as_json(item) for name, item in comparisons.items()}
-            if output.in_words:
-                _print_masks(comparisons)
-        results.append(result)
+    name = tokenizer_of(Manifest.of(expand_home(dataset)), tokenizer, chat_template)
+    prepare_for((expand_home(dataset),), workers, preloading(name))
+    say_tokenizer(dataset, tokenizer, chat_template, output)
+    lines = _BadLines(show_all, output)
+    summary = verify_dataset(
+        dataset,
+        tokenizer=name,
+        options={"mode": mode, "require": require or []},
+        unit=unit,
+        as_loaded=loaded,
+        masks=masks or (),
+        workers=workers,
+        on_report=lines.add,
+    )
+    result = _result(dataset, target_for(name), summary, lines, output)
+    if masks:
+        comparisons = {
+            name: summary.masks.get(name, Comparison(name)) for name in trainers_named(masks)
+        }
+        result["masks"] = {name: as_json(item) for name, item in comparisons.items()}
+        if output.in_words:
+            _print_masks(comparisons)
     if output.as_json:
-        whole: Json = {"dataset": output.dataset or dataset, "targets": list(results)}
-        print_json(results[0] if len(results) == 1 else whole)
-    elif len(results) > 1 and output.in_words:
-        print("== all")
-        for result in results:
-            print(_proven(result))
-    has_findings = any(result["findings"] or not result["samples"] for result in results)
-    return 1 if has_findings else 0
+        print_json(result)
+    return 1 if result["findings"] or not result["samples"] else 0
 
 
 class _BadLines:
@@ -254,15 +241,5 @@ def _print_faults(summary: Summary, lines: _BadLines) -> None:
 
 
 def _as_json(report: LineReport) -> Json:
-    findings: list[Json] = [
-        {
-            "code": finding.code,
-            "message": finding.message,
-            "message_index": finding.turn,
-            "offset": finding.offset,
-            "expected": finding.expected,
-            "found": finding.found,
-        }
-        for finding in report.findings
-    ]
+    findings: list[Json] = [asdict(finding) for finding in report.findings]
     return {"file": report.file, "line": report.line, "findings": findings}

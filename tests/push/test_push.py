@@ -52,7 +52,7 @@ def test_arriving_rows_equal_the_built_ones(hub, push, new, tmp_path):
         "files": len(listed(new)),
         "bytes": sum(entry.size for path, entry in repo.tree().items() if path[0] != "."),
         "rows": 30,
-        "all_rows": True,
+        "is_whole": True,
         "renderings": 30,
         "problems": [],
     }
@@ -187,7 +187,7 @@ def limit(request, hub):
 
 
 def test_rows_that_differ_when_read_back_are_reported(hub, push, out, limit):
-    assert push(out, *ALLOWED).reported["read_back"]["all_rows"] == (limit > 1)
+    assert push(out, *ALLOWED).reported["read_back"]["is_whole"] == (limit > 1)
     path = "data/train-00000-of-00001.jsonl"
     for was, now, rendered, wording in (
         (b'"yes"', b'"no!"', 0, "train row 0: as loaded it renders to another text"),

@@ -10,9 +10,8 @@ from support.conversations.foreign import foreign, wrapped
 from support.conversations.masks import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
 from support.pages.differences import blocks, is_shown
 from support.templates.published import FAMILY, text_of
-from support.templates.targets import TEMPLATE, small_tokenizer_folder, with_template
+from support.templates.targets import TEMPLATE, with_template
 
-from builder import cli
 from builder.qwen3.render import counts, render
 from builder.qwen3.templates import TEMPLATES, Style, Thoughts
 from builder.sample import Sample
@@ -188,18 +187,3 @@ def test_a_template_in_the_style_of_qwq_is_recognised_without_any_package():
         assert Verifier(found).check(sample).findings == (), name
     visible = Sample((*TWO_QUERIES.messages[:3], ("assistant", f"{NONE}d")))
     assert Verifier(found).check(visible).text.endswith(f"assistant\n{NONE}d<|im_end|>\n")
-
-
-@pytest.mark.slow
-def test_several_targets_at_once(tmp_path, capsys):
-    """A dataset with thoughts is proven for a hybrid target and not for one without thoughts."""
-    folder = small_tokenizer_folder(
-        tmp_path / "instruct", chat_template=text_of("Qwen3 Instruct-2507")
-    )
-    data = tmp_path / "data.jsonl"
-    data.write_bytes(SAMPLES["thoughts"].line + b"\n")
-    options = ["--tokenizer", "qwen3", "--tokenizer", folder]
-    assert cli.main(["verify", str(data), *options]) == 1
-    visible = capsys.readouterr().out
-    assert "verified against qwen3 (template Qwen3" in visible
-    assert "Qwen3 Instruct-2507" in visible
