@@ -67,5 +67,5 @@ def test_fragments_are_joined_up_to_a_result_in_one_of_them(tmp_path):
 
 def test_a_proposal_examines_the_first_keys_and_messages(tmp_path):
     rows = [{"who": "bot" if at % 2 else "user", "content": "Hello there"}
-            | {f"k{at}_{one}": "words" for one in range(400)} for at in range(60)]  # fmt: skip
+            | {f"k{at}_{one}": "words" for one in range(80)} for at in range(60)]  # fmt: skip
     assert "role: who" in suggest(written(tmp_path, [{"log": rows * 3}]))

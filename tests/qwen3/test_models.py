@@ -4,6 +4,7 @@ import json
 
 import pytest
 from support.places import DATA
+from support.templates.targets import one_vocabulary  # noqa: F401 - a fixture
 
 import builder
 from builder import cli
@@ -15,6 +16,7 @@ from builder.qwen3.tokenizer import load
 OFFLINE = [name for name, (_, item) in known_models().items() if item.vocabulary == "qwen3"]
 
 
+@pytest.mark.usefixtures("one_vocabulary")
 @pytest.mark.parametrize(
     ("name", "template"),
     [

@@ -6,7 +6,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import builder.qwen3
+from builder.qwen3 import tokenizer
 from builder.qwen3.tokenizer import load
 
 ASSETS = Path(builder.qwen3.__file__).parent / "assets"
@@ -39,6 +42,14 @@ def with_template(template):
     tokenizer.chat_template = template
     opened = dict.fromkeys(("loaded", "renderer"), lambda: tokenizer)
     return replace(automatic(), template=template, **opened)
+
+
+@pytest.fixture
+def one_vocabulary(monkeypatch):
+    """Opens the embedded vocabulary once for all targets that a test loads with it."""
+    opened, table = automatic(), automatic()._table
+    monkeypatch.setattr(tokenizer, "pretrained", lambda *_, **__: copy.copy(opened.tokenizer))
+    monkeypatch.setattr(tokenizer.TokenTable, "of", lambda _: table)
 
 
 def tokenizer_folder(folder, template):
@@ -89,8 +100,8 @@ def extended_folder(folder, template):
         return path
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    tokenizer.add_special_tokens({"additional_special_tokens": list(markers)})
+    extended = AutoTokenizer.from_pretrained(path)
+    extended.add_special_tokens({"additional_special_tokens": list(markers)})
     made = Path(f"{path}-extended")
-    tokenizer.save_pretrained(made)
+    extended.save_pretrained(made)
     return str(made)
