@@ -1,6 +1,6 @@
 """Declares the keys of JSON objects as the fields of dataclasses: each key once, on one line.
 
-`scripts/output_docs.py` lists them in docs/output.md.
+`scripts/docs.py` lists them in docs/output.md.
 """
 
 from __future__ import annotations

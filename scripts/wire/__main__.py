@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from wire import agreement, proxied, report, run
+from wire import agreement, report, run
 from wire.agents import Agent, agents
 
 _COMMANDS = ("list", "install", "run", "compare", "table", "agree", "proxied")
@@ -45,7 +45,7 @@ def main() -> None:
             elif options.command == "agree":
                 equal &= _agree(agent, version, scenarios)
             elif options.command == "proxied":
-                for line, is_equal in proxied.compare_all(agent, version, scenarios):
+                for line, is_equal in agreement.proxied(agent, version, scenarios):
                     print(line)
                     equal &= is_equal
             else:

@@ -1,4 +1,4 @@
-"""Compares the samples of an agent's logs with those of the captures of the same sessions.
+"""Compares the samples of an agent's logs with those of captures of the same sessions.
 
 A trained turn is in both if the whole sample up to its end is equal in both: roles, contents except
 weights, and tools. A turn that only one of them has is listed with the reason, as far as the
@@ -24,6 +24,9 @@ from wire.shapes import read_request
 _CONFIG = CONFIG.replace("{", "{mask: [], ", 1)
 """Captures do not show which turns the user took back."""
 _SUMMARY = "Respond with TEXT ONLY"
+
+_SHOWN = 3
+"""Maximum number of differing turns that a line names."""
 
 _Turn = tuple[str, str]
 """The messages of a sample up to a trained turn, and its tools, both as JSON."""
@@ -113,6 +116,29 @@ def _side_requests(folder: Path) -> Iterator[tuple[str, str]]:
             yield text, "side request"
         elif record.get("received") is False:
             yield text, "not received"
+
+
+def proxied(agent: Agent, version: str, scenarios: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yields a line for each scenario that was run through the proxy, and whether it is equal.
+
+    What `builder capture` wrote is compared with the requests that the server recorded.
+    """
+    folder = root() / agent.name / version
+    wanted = [name for name in scenarios if (folder / name / "captured").is_dir()]
+    own = build({name: folder / name / "captured" for name in wanted}, folder / "from-proxied")
+    recorded = build({name: capture_of(folder / name) for name in wanted}, folder / "from-captures")
+    for name in wanted:
+        one, other = (
+            Counter(turn for sample, _ in found[name] for turn in _turns(sample))
+            for found in (own, recorded)
+        )
+        only = [_last_of(messages)[:60] for messages, _ in ((one - other) + (other - one))]
+        equal = bool(one) and not only
+        levels = dict(Counter(meta["context"]["level"] for _, meta in own[name]))
+        counts = f"{one.total()} and {other.total()} turns, {levels}"
+        shown = f", {only[:_SHOWN]}" * bool(only)
+        state = "equal" if equal else "differs"
+        yield f"{agent.name} {version} {name}: {state}, {counts}{shown}", equal
 
 
 def table(version: str, results: Sequence[tuple[str, Agreement]]) -> str:

@@ -9,8 +9,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import urllib.request
 
 import pytest
@@ -250,17 +248,6 @@ def test_every_command_of_every_page_has_options_that_exist():
                 known = f"`{option}`" in sections[name] or option in ("-h", "--help")
                 assert known, f"{page.name}: builder {name}{rest}"
     assert seen > 20
-
-
-def test_the_generated_page_is_up_to_date():
-    done = subprocess.run(
-        [sys.executable, "scripts/cli_docs.py", "--check"],
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0
-    assert COMMANDS
 
 
 def test_every_link_between_pages_leads_somewhere():

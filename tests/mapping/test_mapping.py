@@ -25,12 +25,6 @@ def spec_of(folder, mapping):
     return load_mapping(path)
 
 
-def lines(folder, *rows, name="log.jsonl"):
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Source(path.name, path)
-
-
 def read(spec, source):
     return read_counted(mapped_reader(spec), source)
 
@@ -93,7 +87,7 @@ def test_faults_are_counted(tmp_path):
         {"s": "b", "r": "user", "t": "no order"},
         "text",
     ]
-    events = read(spec_of(tmp_path, mapping), lines(tmp_path, *rows))
+    events = read(spec_of(tmp_path, mapping), written(tmp_path, rows))
     problems = [event.code for event in events if isinstance(event, Problem)]
     assert sorted(problems) == ["no_id", "no_order", "not_object"]
     (conversation,) = [event for event in events if isinstance(event, Conversation)]
@@ -106,14 +100,14 @@ def test_an_answer_that_was_cut_off_ends_the_sample(tmp_path):
         "message": {"role": "r", "text": "t", "stop": "why"},
     }
     row = {"m": [{"r": "user", "t": "hi"}, {"r": "assistant", "t": "hel", "why": "length"}]}
-    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
+    (conversation,) = read(spec_of(tmp_path, mapping), written(tmp_path, [row]))
     assert conversation.messages[-1].parts[-1].code == "truncated"
 
 
 def test_a_call_without_a_name_is_not_invented(tmp_path):
     mapping = {"conversation": {"messages": "m"}, "message": {"role": "r", "calls": "c"}}
     row = {"m": [{"r": "assistant", "c": [{"name": "f", "arguments": "{}"}, {"arguments": "{}"}]}]}
-    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
+    (conversation,) = read(spec_of(tmp_path, mapping), written(tmp_path, [row]))
     call, bad = conversation.messages[0].parts
     assert call == ToolCall("f", "{}")
     assert bad.code == "bad_call"
@@ -121,7 +115,7 @@ def test_a_call_without_a_name_is_not_invented(tmp_path):
 
 def test_a_path_that_finds_nothing_names_the_nearest_one(tmp_path):
     mapping = {"conversation": {"messages": "m"}, "message": {"role": "role", "text": "contend"}}
-    source = lines(tmp_path, {"m": [{"role": "user", "content": "hi"}]})
+    source = written(tmp_path, [{"m": [{"role": "user", "content": "hi"}]}])
     with pytest.raises(UsageError) as raised:
         check_mapping("map.yaml", spec_of(tmp_path, mapping), [source])
     assert str(raised.value) == (
@@ -163,7 +157,7 @@ def test_hostile_values_stop_nothing(tmp_path):
     }
     spec = spec_of(tmp_path, mapping)
     for value in (None, 1, "{", "[1]", [None], [{"r": 1, "t": {}, "c": 3}], {"r": []}):
-        read(spec, lines(tmp_path, {"m": value, "x": value}))
+        read(spec, written(tmp_path, [{"m": value, "x": value}]))
 
 
 TOOL = {"name": "search", "description": "Searches the web."}
@@ -388,7 +382,7 @@ def test_fragments_and_their_whole_are_one_text(tmp_path, kinds, expected):
         "conversation": {"id": "id"},
         "message": {"role": "kind", "roles": roles, "text": "text"},
     }
-    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, *rows))
+    (conversation,) = read(spec_of(tmp_path, mapping), written(tmp_path, rows))
     assert [one.parts[0].text for one in conversation.messages[1:]] == expected
     is_repeated = "answer" in kinds and kinds != "answer answer"
     assert conversation.changes.get("mapped_skip", 0) == is_repeated

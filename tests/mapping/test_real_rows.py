@@ -1,13 +1,11 @@
 """Real logs read through a mapping give the messages that their own readers give."""
 
-import json
-
 import pytest
 import yaml
+from support.logs.mapped import contents
 
 from builder import Source
 from builder.config import load_mapping
-from builder.conversation import Conversation, ToolCall, ToolResult
 from builder.readers import readers
 from builder.readers.mapping.read import mapped_reader
 
@@ -58,20 +56,6 @@ MAPPINGS = {
         },
     },
 }
-
-
-def plain(part):
-    if isinstance(part, ToolCall):
-        return part.name, json.dumps(part.arguments)
-    return part.content if isinstance(part, ToolResult) else part.text
-
-
-def contents(events):
-    return [
-        [(message.role, *map(plain, message.parts)) for message in event.messages]
-        for event in events
-        if isinstance(event, Conversation)
-    ]
 
 
 @pytest.mark.parametrize("log", MAPPINGS)

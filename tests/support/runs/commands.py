@@ -1,13 +1,10 @@
-"""Runs the command line: in this process, in a copy of it, or in a separate process."""
+"""Runs the command line: in this process, or in a copy of it."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import multiprocessing
-import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -65,18 +62,3 @@ def _send_result(
 ) -> None:
     prepare()
     there.send(run(*arguments))
-
-
-def run_separately(*arguments: object, cwd: Path | str = ".") -> Ran:
-    """Runs a command in a separate process without access to the Hub."""
-    done = subprocess.run(
-        [sys.executable, "-m", "builder", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        timeout=LIMIT,
-        check=False,
-        cwd=cwd,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Ran(done.returncode, done.stdout, done.stderr)

@@ -11,6 +11,7 @@ import pytest
 import builder.qwen3
 from builder.qwen3 import tokenizer
 from builder.qwen3.tokenizer import load
+from builder.qwen3.tokens import TokenTable
 
 ASSETS = Path(builder.qwen3.__file__).parent / "assets"
 CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
@@ -49,7 +50,7 @@ def one_vocabulary(monkeypatch):
     """Opens the embedded vocabulary once for all targets that a test loads with it."""
     opened, table = automatic(), automatic()._table
     monkeypatch.setattr(tokenizer, "pretrained", lambda *_, **__: copy.copy(opened.tokenizer))
-    monkeypatch.setattr(tokenizer.TokenTable, "of", lambda _: table)
+    monkeypatch.setattr(TokenTable, "of", lambda _: table)
 
 
 def tokenizer_folder(folder, template):
