@@ -1,7 +1,6 @@
 """Writes exchanges as lines that the readers of captures read, without credentials.
 
-Of headers and query parameters only those known to be harmless are kept, and the values of all
-others are removed wherever a body repeats them.
+Headers and parameters that are not known to be harmless go, and their values wherever they recur.
 """
 
 from __future__ import annotations

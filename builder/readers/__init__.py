@@ -1,16 +1,6 @@
 """Readers: one module or small package for each log format, all held to one contract.
 
-A reader is a `Reader` value, named `READER` in its module; several are a tuple `READERS`.
-`recognise` and `read` are plain functions; the other hooks are for formats that spread a
-conversation over many files, and for files that are large enough to be cut into chunks.
-
-A reader never raises an exception for anything that a file may contain. It never mutates a value
-that a source gives it: records are decoded once, and `recognise` and `read` get the same objects.
-`builder.testing.check_reader` tests the whole contract.
-
-Built-in readers are found by walking this package; formats.toml and keys/ describe them
-(`declared`). A third-party package names its `Reader` in the entry-point group `builder.readers`.
-Helpers for authors of readers are in `builder.readers.toolkit`; docs/readers.md is the tutorial.
+docs/readers.md is the tutorial, `toolkit` its helpers, `builder.testing.check_reader` the contract.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reads separated tables: the header and first rows for recognition, the rows as objects.
 
-Source: RFC 4180, as Python's csv module reads it, also with the semicolons and tabs of spreadsheet
-programs. Fields are texts; an empty field is None.
+Source: RFC 4180, also with semicolons or tabs. Fields are texts; an empty field is None.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Represents a source: one log file as readers see it, decompressed, read-only and limited.
-
-`builder.readers.discovery` finds the sources in a folder. A source counts the records that it
-yields (`records_read`), so that the ledger's sums can be checked.
-"""
+"""Represents a source: one log file as readers see it, decompressed, read-only and limited."""
 
 from __future__ import annotations
 

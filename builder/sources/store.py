@@ -1,7 +1,6 @@
 """Lists and copies logs in object stores that fsspec supports (s3, gs, az, memory, …).
 
-If a store cannot be read (network, permissions), the run stops: treated as a fault of the data, it
-would silently remove a part of the dataset.
+If a store cannot be read, the run stops: it would silently remove a part of the dataset.
 """
 
 from __future__ import annotations

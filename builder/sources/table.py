@@ -1,9 +1,6 @@
 """Reads rows of tables (Parquet and Arrow files, datasets on the Hub) as JSON values.
 
-In Arrow all structs of a column have the same fields, and nulls fill the missing ones. So a null
-inside a struct carries no information and is left out, except in the arguments of calls, where the
-tool's schema decides (builder.normalize.calls). Columns of JSON (Arrow's extension type, or
-`Json` of `datasets` ≥ 4.7) keep their nulls.
+A null in a struct only fills a field and is left out, except in arguments and columns of JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reads members of a zip archive, including zstd, one at a time and with limits.
 
-`zipfile` reads only the directory: its zstd takes one frame of a member and trusts the stated size
-(tests/sources/test_zip_file.py). Nothing is extracted to disk; no name is used as a path.
+`zipfile` reads only the directory: its zstd takes one frame of a member and trusts its stated size.
 """
 
 from __future__ import annotations

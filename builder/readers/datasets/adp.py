@@ -1,14 +1,6 @@
 """Reads ADP standard samples (Agent Data Protocol): trajectories of actions and observations.
 
-Source: neulab/agent-data-protocol schema/ (MIT), versions 1.0 to 1.3. Since 1.3 an action and its
-observation share a `tool_call_id`; before, the observations after an action are its results. The
-third form of the standard, ATIF, is read by `atif`.
-
-Samples are written by converters. Some put the strings of `kwargs` in extra quotes, or wrote every
-value as Python source; if all values of a trajectory are like that, they are decoded
-(`kwargs_unquoted`). The final message is in <finish> tags (`finish_tags`). A code action becomes
-the call `code_action` with its language and content. Unrequested observations become user messages
-(`environment_as_user`). Samples contain no tool definitions.
+Source: docs/formats/adp.md; neulab/agent-data-protocol schema/ (MIT), versions 1.0 to 1.3.
 """
 
 from __future__ import annotations

@@ -1,14 +1,6 @@
 """Reads BFCL (Berkeley Function-Calling Leaderboard) v1-v4: questions, definitions, answers.
 
-Source: docs/formats/bfcl.md. It is a benchmark: every conversation is marked
-as evaluation data. An entry's answer is in another file, with the same id; a folder with both files
-is read as one source. Without the other file, questions have no answers (`no_response`) and answers
-have no questions (`no_request`), but both are still recognised.
-
-A ground truth lists the accepted values of each argument: the first value is taken, and an optional
-argument (one that may be "") is left out; both are counted as `alternatives`. Entries of several
-turns have a list of calls as Python text for each turn, without results. Entries of v1 contain one
-question as text; those of its "executable" categories contain their answer.
+It is a benchmark: every conversation is marked as evaluation data. Source: docs/formats/bfcl.md.
 """
 
 from __future__ import annotations

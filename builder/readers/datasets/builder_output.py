@@ -1,7 +1,4 @@
-"""Reads an output folder of this program: proven samples with their records in meta/.
-
-Building it with the same options returns the same lines. Source: docs/output.md.
-"""
+"""Reads an output folder of this program: samples with their records in meta/ (docs/output.md)."""
 
 from __future__ import annotations
 

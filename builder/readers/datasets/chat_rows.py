@@ -1,7 +1,6 @@
 """Reads rows of published datasets that are chat messages, each dataset in its own dialect.
 
-ToolMind, Nemotron, When2Call, Toucan, SWE-smith and SWE-Gym, DataClaw: the pages in docs/formats
-say what is known of each. The last turn of a row is a target even if it calls a tool.
+The last turn of a row is a target even if it calls a tool. Source: the pages in docs/formats.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Reads ToolBench answers: the chain published for training, and the tree of all attempts.
 
-Source: docs/formats/toolbench.md; OpenBMB/ToolBench toolbench/inference/
-Algorithms/DFS.py, single_chain.py, Tree/Tree.py (Apache-2.0). `train_messages` contains the context
-of each step; the last one is the whole chain. The search asks for another attempt in a user message
-that later steps do not see (`valid: false`). Failed branches are only in the tree: each becomes an
-abandoned conversation. A call that several branches share is one call.
+Source: docs/formats/toolbench.md; OpenBMB/ToolBench toolbench/inference/ (Apache-2.0).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Proposes a mapping for a file of unknown format, from the names and values of its keys.
 
-It maps what the file itself settles. Everything else is a question, which its user answers before
-a build reads the mapping.
+What the file itself does not settle is a question, which its user answers before a build.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Reads ATIF 1.0 to 1.8 (Harbor's agent trajectories), and the training rows that Harbor makes.
 
-A record is a trajectory or a row. A trial of Harbor is a folder with the result of the run, the
-trajectory, its continuations and those of the sub-agents that summarised it. Converters write the
-format, so its text is not always the model's. Source: docs/formats/atif.md; harbor 0.25.0
-agents/terminus_2/terminus_2.py, agents/installed/openhands.py and vibe.py, models/trial.
+Source: docs/formats/atif.md; harbor 0.25.0 agents/terminus_2/, agents/installed/, models/trial.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Reads Inspect AI's evaluation logs: `.eval` archives and `.json` files.
 
-A record is a sample, or any member of an archive. Conversations are built from the model events:
-the last request of a growing chain, with its answer, is a conversation; a request that does not
-extend one (compaction, a sub-agent, a grader) begins another. Only the events contain tool
-definitions. A sample's own `messages` supply the messages after its last answer, and all messages
-if events were not logged. Long texts are in `attachments`. Source: docs/formats/inspect-ai.md.
+Conversations are built from the model events. Source: docs/formats/inspect-ai.md.
 """
 
 from __future__ import annotations

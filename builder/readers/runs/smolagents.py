@@ -1,15 +1,5 @@
-"""smolagents: an agent's memory dumped as a list of steps (`memory.get_full_steps()`).
+"""Reads smolagents: an agent's memory dumped as a list of steps, and full results of runs.
 
-Objects with `steps` are full results of runs (`RunResult.dict()`), one conversation each.
-
-A record is a step, whose keys show its type. Code agents write code into their text, which the dump
-wraps as a call of `python_interpreter`; the reader returns text turns. One text contains the
-results of all calls of a step, ordered by id, so several calls without `tool_observations` cannot
-be matched with their results. Tool definitions are not logged; code agents have them in the prompt.
-
-The agent sends texts in frames ("New task:", "Observation:", a hint after an error) and calls as
-text. The reader adds a frame if a logged request (`model_input_messages`) contains the exact framed
-text; otherwise, and after calls, the context lacks `history`.
 Source: docs/formats/smolagents.md; smolagents' memory.py.
 """
 

@@ -1,13 +1,6 @@
 """Reads rollouts of verifiers and prime-rl: graphs of messages with the ids of their tokens.
 
-A line of `traces.jsonl` is an episode with the traces of its agents, or one trace. Each path of a
-trace's graph from a root to its last sampled message is a conversation: the prompt diverged there
-(a compaction, a sub-agent, a rewritten history). A sampled message on several paths is a target on
-the first one. Answers that were not sampled are context. Traces of agents that are not trained are
-rejected, as the author of the environment excluded them.
-
-Sources: verifiers 0.4.0, v1/trace.py and v1/graph.py (MIT). Rows of older versions, with prompt and
-completion, are read by `openai-chat`.
+Source: docs/formats/verifiers.md; verifiers 0.4.0, v1/trace.py and v1/graph.py (MIT).
 """
 
 from __future__ import annotations

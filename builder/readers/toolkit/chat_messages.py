@@ -1,7 +1,6 @@
 """Parses OpenAI-shaped chat messages, which many agents and datasets contain.
 
-Source: docs/formats/openai-chat.md "Request fields". A content part of an unknown type becomes an
-`Unparsed` with the code `unknown_part`, in its position.
+Source: docs/formats/openai-chat.md, "Request fields".
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Parses calls written as `<function=name><parameter=key>value</parameter></function>`.
 
-OpenHands uses this text protocol for models without function calling; SWE-smith and SWE-Gym adopted
-it for their training rows (docs/formats/swe-smith.md, docs/formats/openhands-v0.md). The system
-text defines the functions in prose, including the types of the parameters, which the calls do not
-show.
+Source: docs/formats/swe-smith.md, docs/formats/openhands-v0.md.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Builds the conversations of a session, from changes of its history or a tree of messages.
 
-A reader appends each message as the log is replayed, and calls `rewind` and `replace` where the
-agent program changed the history that it sends. There is a conversation for each history, one with
-the problem `rewound` for each branch that was taken back, and a further one where a request has
-another system prompt, or changes or removes a tool. Added tools and a changed date divide none: the
-last state is used (`tools_added_later`, `system_date_moved`). The definition of a removed tool that
-an earlier answer calls is added (`tool_shared`).
+There is one for each history, for each branch that was taken back (`rewound`), and where a request
+has another system prompt, or changes or removes a tool.
 """
 
 from __future__ import annotations

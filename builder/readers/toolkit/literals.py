@@ -1,8 +1,6 @@
 """Parses values in text: JSON, or the Python literals that many datasets contain instead.
 
-Hermes rows contain printed dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results
-Python's `repr`. Nothing is evaluated: a small scanner parses the literals that JSON can express,
-with the constants in both spellings (`True` and `true`, `None` and `null`).
+Nothing is evaluated. Constants are read in both spellings (`True` and `true`, `None` and `null`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Finds texts that show a made-up call or result: invented outputs, other markup, unknown tools.
 
-A call that is prose, with its result after it, and the output of a tool in the assistant's own text
-would teach a model to invent outputs. Source: docs/formats/sharegpt.md, "What is left out".
+Source: docs/formats/sharegpt.md, "What is left out".
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Narrows JSON values to a type, since a log may contain any value anywhere.
 
-`as_dict`, `as_dicts`, `as_list` and `as_str` also take the keys that lead to a value:
-`as_str(row, "message", "role")` is the string at `row["message"]["role"]`. What lacks, or has
-another type, anywhere on the way is an empty value.
+`as_str(row, "message", "role")` is the string at `row["message"]["role"]`, or "".
 """
 
 from __future__ import annotations

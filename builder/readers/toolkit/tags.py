@@ -1,7 +1,6 @@
 """Parses tags in message text: calls, reasoning, tool results and tool definitions.
 
-The tags are those of Hermes, which Qwen3 adopted: `<tools>`, `<tool_call>`, `<tool_response>`,
-`<think>`, and `<scratch_pad>`, which only Hermes has (docs/formats/sharegpt.md).
+The tags are those of Hermes, which Qwen3 adopted (docs/formats/sharegpt.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reads thoughts: those in the text of an answer, and those under a key of a message.
 
-Servers without a reasoning parser leave the thought in the text. Templates that end the prompt with
-`<think>` (Qwen3-Thinking-2507, QwQ, DeepSeek-R1) leave only the closing tag in the answer.
+Servers without a reasoning parser leave the thought, or only its closing tag, in the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Reads the parts of a tool's definition under the names that logs give them.
-
-The forms of the vendors come first. Logs of one's own write `params`, `args`, `tool_name` or
-`desc`, and parameters as a list, or as a map from names to types.
-"""
+"""Reads the parts of a tool's definition under the names that logs give them."""
 
 from __future__ import annotations
 
