@@ -1,6 +1,6 @@
 """Readers: one module or small package for each log format, all held to one contract.
 
-docs/readers.md is the tutorial, `toolkit` its helpers, `builder.testing.check_reader` the contract.
+docs/readers.md is the tutorial; `builder.testing.check_reader` tests what it says.
 """
 
 from __future__ import annotations
