@@ -5,10 +5,8 @@ It is a benchmark: every conversation is marked as evaluation data. Source: docs
 
 from __future__ import annotations
 
-import ast
+import contextlib
 import fnmatch
-import math
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,18 +21,16 @@ from builder.conversation import (
     ToolCall,
     Unparsed,
 )
-from builder.jsonio import dumps
+from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import declared
+from builder.readers.datasets.text_rows import python_call
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, one_or_many
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import not_object
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
-
-_MAX_CALL = 20_000
-"""Maximum length in characters of a call written as Python text."""
 
 
 def _is_store(folder: Listing) -> bool:
@@ -201,41 +197,14 @@ def _nested(value: Json, changes: Counter[str]) -> Json:
 
 def _python_call(text: str) -> Part:
     """Parses a call in Python syntax; arguments without names stay text in parentheses."""
-    try:
-        with warnings.catch_warnings(action="ignore"):  # about unknown escapes
-            node = ast.parse(text[:_MAX_CALL].strip(), mode="eval").body
-        if not isinstance(node, ast.Call):
-            return Unparsed(text, "bad_call")
-        name = ast.unparse(node.func)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return Unparsed(text, "bad_call")
-    try:
-        return ToolCall(name, _literals(node))
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        return ToolCall(name, text[text.index("(") :])
-
-
-def _literals(call: ast.Call) -> dict[str, Json]:
-    """Returns the named arguments. Raises ValueError for unnamed ones and non-JSON values."""
-    arguments: dict[str, Json] = {}
-    if call.args:
-        raise ValueError("an argument without a name")
-    for keyword in call.keywords:
-        value = ast.literal_eval(keyword.value)
-        if keyword.arg is None or not _is_json(value):
-            raise ValueError("a value that is not JSON")
-        arguments[keyword.arg] = value
-    return arguments
-
-
-def _is_json(value: object) -> bool:
-    if isinstance(value, list):
-        return all(map(_is_json, value))
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, bool | int | str)
+    body = text.strip()
+    with contextlib.suppress(JsonFault):
+        call, end = python_call(body, 0, [])
+        if end == len(body):
+            return call
+    name, _, rest = body.partition("(")
+    is_call = rest.endswith(")") and all(map(str.isidentifier, name.split(".")))
+    return ToolCall(name, body[len(name) :]) if is_call else Unparsed(text, "bad_call")
 
 
 READER = declared("bfcl", recognise=_recognise, read=read, is_store=_is_store)

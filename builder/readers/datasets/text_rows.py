@@ -28,7 +28,7 @@ from builder.problem import Problem
 from builder.readers.datasets.chat_rows import Tools, bad_tools, claims, published, reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.chat_messages import chat_message, text_or_data
-from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.comparison import calls, with_keys
 from builder.readers.toolkit.literals import past_space, scan, value
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -143,7 +143,7 @@ def _toolace_parts(text: str, names: Iterable[str]) -> list[Part]:
     at, mark = 1, ","
     try:
         while mark == ",":
-            call, at = _python_call(body, at, longest_first)
+            call, at = python_call(body, at, longest_first)
             found.append(call)
             mark, at = _mark(body, at)
     except JsonFault:
@@ -155,7 +155,7 @@ def _toolace_parts(text: str, names: Iterable[str]) -> list[Part]:
     return [Unparsed(text, "bad_call") if broken else Text(text)]
 
 
-def _python_call(body: str, at: int, names: list[str]) -> tuple[ToolCall, int]:
+def python_call(body: str, at: int, names: list[str]) -> tuple[ToolCall, int]:
     """Returns the call at `at`, and the position after it. Raises JsonFault.
 
     This is not Python: names contain spaces, dots, slashes and hyphens, and values may be words
@@ -284,7 +284,7 @@ def _calls_in_lines(text: str, names: Iterable[str]) -> Iterator[ToolCall]:
     longest_first = sorted(names, key=len, reverse=True)
     at = past_space(text, 0)
     while at < len(text):
-        call, end = _python_call(text, at, longest_first)
+        call, end = python_call(text, at, longest_first)
         if call.name not in longest_first and len(call.name.split()) > 1:
             raise JsonFault("bad_json", f"no name of a function at character {at}")
         yield call
@@ -453,19 +453,15 @@ def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message
         if role == "tool":
             messages.append(Message("tool", (ToolResult(words),)))
         elif role == "assistant":
-            parts = _keyed(_fenced(text, changes), so_far.hexdigest())
-            messages.append(Message("assistant", parts))
+            messages.append(_keyed(_fenced(text, changes), so_far.hexdigest()))
         else:
             messages.append(Message("assistant" if role == "agent" else role, words))
         so_far.update(dumps([role, text]).encode("utf-8", "surrogatepass"))
-    return [*messages, Message("assistant", _keyed(made, so_far.hexdigest()))]
+    return [*messages, _keyed(made, so_far.hexdigest())]
 
 
-def _keyed(parts: list[Part], so_far: str) -> tuple[Part, ...]:
-    return tuple(
-        replace(part, key=f"{so_far}:{number}") if isinstance(part, ToolCall) else part
-        for number, part in enumerate(parts)
-    )
+def _keyed(parts: list[Part], so_far: str) -> Message:
+    return with_keys(Message("assistant", tuple(parts)), lambda at, _: f"{so_far}:{at}")
 
 
 READERS = (

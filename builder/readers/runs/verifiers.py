@@ -16,15 +16,13 @@ from builder.conversation import (
     Event,
     Json,
     Message,
-    Part,
     TokenIds,
-    ToolCall,
 )
 from builder.keys import is_count
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.toolkit.chat_messages import chat_message, qualified
-from builder.readers.toolkit.comparison import cut_off
+from builder.readers.toolkit.comparison import cut_off, with_keys
 from builder.readers.toolkit.history import Links
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.marks import finish_fault, recorded_ids
@@ -226,14 +224,7 @@ def _message(logged: dict[str, Json], key: str) -> Message:
     """Returns a message, whose calls are in a flat form; `key` identifies it."""
     calls = [_wrapped(call) for call in as_list(logged.get("tool_calls"))]
     message = chat_message({**logged, "tool_calls": calls} if calls else logged)
-    if not calls:
-        return message
-    parts: list[Part] = []
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            part = replace(part, key=f"{key}/{len(parts)}")  # noqa: PLW2901 - completed
-        parts.append(part)
-    return replace(message, parts=tuple(parts))
+    return with_keys(message, lambda at, _: f"{key}/{at}") if calls else message
 
 
 def _wrapped(item: Json) -> Json:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import count, takewhile
 
 from builder.conversation import (
     REPEAT,
@@ -405,6 +405,17 @@ class CallKeys:
         return key if count == 1 else f"{key}#{count}"
 
 
+def with_keys(message: Message, key: Callable[[int, ToolCall], str | None]) -> Message:
+    """Returns a message with `key(position, call)` as the key of each call."""
+    if not calls(message):
+        return message
+    parts = (
+        replace(part, key=key(at, part)) if isinstance(part, ToolCall) else part
+        for at, part in enumerate(message.parts)
+    )
+    return replace(message, parts=tuple(parts))
+
+
 def with_session_keys(
     format_name: str, messages: Iterable[Message], scope: str
 ) -> Iterator[Message]:
@@ -414,19 +425,14 @@ def with_session_keys(
     identified by their place in the log, which the reader has put into `ToolCall.key`, else by
     their number in the conversation; both are unique within `scope`.
     """
-    keys = CallKeys(format_name)
-    ordinal = 0
-    for message in messages:
-        parts: list[Part] = []
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                is_random = part.id is not None and looks_random(part.id)
-                key = keys.of(part.id) if is_random else f"{scope}/{part.key or ordinal}"
-                parts.append(replace(part, key=key))
-                ordinal += 1
-            else:
-                parts.append(part)
-        yield replace(message, parts=tuple(parts)) if calls(message) else message
+    keys, ordinals = CallKeys(format_name), count()
+
+    def key(_: int, call: ToolCall) -> str | None:
+        ordinal = next(ordinals)
+        is_random = call.id is not None and looks_random(call.id)
+        return keys.of(call.id) if is_random else f"{scope}/{call.key or ordinal}"
+
+    return (with_keys(message, key) for message in messages)
 
 
 def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -441,16 +447,14 @@ def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
     before = ""
     keyed = []
     for message, digest in zip(messages, digests(messages), strict=True):
-        parts: list[Part] = []
-        thought = sum(isinstance(part, Reasoning) for part in message.parts)
-        for number, part in enumerate(message.parts):
-            if isinstance(part, ToolCall):
-                unique = part.id if part.id and ids[part.id] == 1 and looks_random(part.id) else ""
-                place = f"{before}/{number - thought}" if before else None
-                parts.append(replace(part, key=unique or place))
-            else:
-                parts.append(part)
-        keyed.append(replace(message, parts=tuple(parts)) if calls(message) else message)
+        place = before
+        first = sum(isinstance(part, Reasoning) for part in message.parts)
+
+        def key(at: int, call: ToolCall, place: str = place, first: int = first) -> str | None:
+            is_unique = call.id and ids[call.id] == 1 and looks_random(call.id)
+            return call.id if is_unique else f"{place}/{at - first}" if place else None
+
+        keyed.append(with_keys(message, key))
         before = digest.hex()
     return tuple(keyed)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, pairwise, takewhile, zip_longest
 from typing import Generic, TypeVar
 
@@ -27,7 +28,7 @@ from builder.conversation import (
     lowest,
 )
 from builder.problem import Problem
-from builder.readers.toolkit.comparison import calls, with_session_keys, without_volatile
+from builder.readers.toolkit.comparison import calls, with_keys, with_session_keys, without_volatile
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import Segments, span
 
@@ -327,11 +328,7 @@ def _with_places(entry: HistoryEntry, number: int) -> Message:
     if not _is_answer(entry):
         return entry.message
     place = entry.message.turn or number
-    parts = tuple(
-        replace(part, key=f"{place}.{at}") if isinstance(part, ToolCall) else part
-        for at, part in enumerate(entry.message.parts)
-    )
-    return replace(entry.message, parts=parts)
+    return with_keys(entry.message, lambda at, _: f"{place}.{at}")
 
 
 # -- chats whose messages form a tree -------------------------------------------------------------
@@ -458,18 +455,19 @@ def _lacking_history(context: Context | None) -> Context | None:
 
 def _node_messages(name: str, node: ChatNode, targets: set[str]) -> Iterator[Message]:
     """Yields the messages of a node, with a place for each call; those of `targets` as repeats."""
-    at = 0
+    start = 0
     for message in node.messages:
         if message.role != "assistant":
             yield message
             continue
-        parts = []
-        for part in message.parts:
-            parts.append(replace(part, key=f"{name}.{at}") if isinstance(part, ToolCall) else part)
-            at += 1
+        keyed = with_keys(message, partial(_place, name, start))
+        start += len(message.parts)
         repeat = name in targets and message.untrained is None
-        untrained = REPEAT if repeat else message.untrained
-        yield replace(message, parts=tuple(parts), untrained=untrained)
+        yield replace(keyed, untrained=REPEAT) if repeat else keyed
+
+
+def _place(name: str, start: int, at: int, _: ToolCall) -> str:
+    return f"{name}.{start + at}"
 
 
 def in_order(messages: Mapping[str, tuple[Message, ...]]) -> dict[str, ChatNode]:
