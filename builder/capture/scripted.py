@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from aiohttp import web
 
 from builder.capture.job import body_of
 from builder.jsonio import JsonFault, dumps, loads
-from builder.readers.api.dialects import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, dialect
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.api.dialects import OPENAI_CHAT, dialect
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
+from builder.text import map_strings
 
 TEXT = "This is a fixed answer of `builder capture --definitions`."
 _MAX_DEPTH = 20
@@ -43,12 +46,14 @@ def handler(take: _Take) -> Callable[[web.BaseRequest], Any]:
             return web.json_response({"input_tokens": 1, "totalTokens": 1})
         name = dialect(body, path)
         inner = as_dict(body.get("request")) if "contents" not in body else {}
-        if name not in _ANSWERS:
+        if name not in _answers():
             return web.json_response({})
         take(name, inner or body, dict(request.headers))
-        whole, events = _ANSWERS[name](_text_for(inner or body))
+        text = _text_for(inner or body)
+        answer = map_strings(_answers()[name], lambda one: text if one == "$text" else one)
+        whole, events = as_dict(answer)["whole"], as_dicts(answer, "events")
         if inner:  # Code Assist puts Gemini's bodies into its own
-            whole, events = {"response": whole}, [("", {"response": one}) for _, one in events]
+            whole, events = {"response": whole}, [{"response": one} for one in events]
         if body.get("stream") is True or "streamGenerateContent" in path:
             return web.Response(text=_stream(name, events), content_type="text/event-stream")
         return web.json_response(whole)
@@ -108,94 +113,21 @@ def _number(schema: Body) -> float:
     return min(number, most) if isinstance(most, int | float) else number
 
 
-def _stream(name: str, events: list[tuple[str, Body]]) -> str:
+def _stream(name: str, events: list[Body]) -> str:
+    kinds = [as_str(event.get("type")) for event in events]
     lines = [
-        f"event: {kind}\n" * bool(kind) + f"data: {dumps(value)}\n\n" for kind, value in events
+        f"event: {kind}\n" * bool(kind) + f"data: {dumps(event)}\n\n"
+        for kind, event in zip(kinds, events, strict=True)
     ]
     return "".join(lines) + ("data: [DONE]\n\n" if name == OPENAI_CHAT else "")
+
+
+@cache
+def _answers() -> Body:
+    """Returns the answer of each API, whole and as a stream, with `$text` in place of its text."""
+    return as_dict(loads((files(__package__) / "answers.json").read_bytes()))
 
 
 def _models() -> Body:
     one = {"id": MODEL, "object": "model", "created": 0, "owned_by": "builder"}
     return {"object": "list", "data": [one], "models": [], "has_more": False}
-
-
-def _anthropic(text: str) -> tuple[Body, list[tuple[str, Body]]]:
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    block = {"type": "text", "text": text}
-    whole: Body = {
-        "id": "msg_definitions", "type": "message", "role": "assistant", "model": MODEL,
-        "content": [block], "stop_reason": "end_turn", "stop_sequence": None, "usage": usage,
-    }  # fmt: skip
-    begun = {**whole, "content": [], "stop_reason": None}
-    events: list[Body] = [
-        {"type": "message_start", "message": begun},
-        {"type": "content_block_start", "index": 0, "content_block": {**block, "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
-        {"type": "message_stop"},
-    ]
-    return whole, [(as_str(event["type"]), event) for event in events]
-
-
-def _chat(text: str) -> tuple[Body, list[tuple[str, Body]]]:
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    common: Body = {"id": "chatcmpl-definitions", "created": 0, "model": MODEL}
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    whole = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
-    begun = {"index": 0, "delta": message, "finish_reason": None}
-    ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
-    chunk = {**common, "object": "chat.completion.chunk"}
-    events: list[Body] = [
-        {**chunk, "choices": [begun]},
-        {**chunk, "choices": [ended], "usage": usage},
-    ]
-    return whole, [("", event) for event in events]
-
-
-def _responses(text: str) -> tuple[Body, list[tuple[str, Body]]]:
-    part = {"type": "output_text", "text": text, "annotations": []}
-    item: Body = {
-        "id": "msg_definitions", "type": "message", "role": "assistant", "status": "completed",
-        "content": [part],
-    }  # fmt: skip
-    details = {"input_tokens_details": {"cached_tokens": 0}}
-    usage = {
-        "input_tokens": 1, "output_tokens": 1, "total_tokens": 2, **details,
-        "output_tokens_details": {"reasoning_tokens": 0},
-    }  # fmt: skip
-    whole: Body = {
-        "id": "resp_definitions", "object": "response", "created_at": 0, "status": "completed",
-        "model": MODEL, "output": [item], "usage": usage,
-    }  # fmt: skip
-    begun = {**whole, "status": "in_progress", "output": [], "usage": None}
-    place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-    events: list[Body] = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
-        {"type": "response.output_text.delta", **place, "delta": text},
-        {"type": "response.output_text.done", **place, "text": text},
-        {"type": "response.content_part.done", **place, "part": part},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": whole},
-    ]
-    numbered = [{**event, "sequence_number": at} for at, event in enumerate(events)]
-    return whole, [(as_str(event["type"]), event) for event in numbered]
-
-
-def _gemini(text: str) -> tuple[Body, list[tuple[str, Body]]]:
-    content = {"role": "model", "parts": [{"text": text}]}
-    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-    whole: Body = {
-        "candidates": [{"index": 0, "content": content, "finishReason": "STOP"}],
-        "usageMetadata": usage, "modelVersion": MODEL, "responseId": "definitions",
-    }  # fmt: skip
-    return whole, [("", whole)]
-
-
-_ANSWERS = {
-    ANTHROPIC: _anthropic, OPENAI_CHAT: _chat, OPENAI_RESPONSES: _responses, GEMINI: _gemini,
-}  # fmt: skip

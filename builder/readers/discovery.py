@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from builder.jsonio import dumps
 from builder.paths import COLLECT_STATE, expand_home
@@ -31,11 +30,7 @@ Identities = tuple[Hashable, ...]
 
 
 def find_sources(
-    spec: str,
-    *,
-    base: Path | None = None,
-    stdin: BinaryIO | None = None,
-    without: Path | None = None,
+    spec: str, *, base: Path | None = None, without: Path | None = None
 ) -> Iterator[Source | Problem]:
     """Yields the sources that `spec` names, ordered by name, and a Problem for each unreadable one.
 
@@ -49,7 +44,7 @@ def find_sources(
     UsageError if nothing is there or the named folder cannot be listed. A table whose rows hold
     whole sessions of agents (the Hub's traces) is a source for each row.
     """
-    for source in _found(spec, base, stdin, without):
+    for source in _found(spec, base, without):
         column = None if isinstance(source, Problem) else _session_column(source)
         if column is None or isinstance(source, Problem):
             yield source
@@ -57,9 +52,7 @@ def find_sources(
             yield from _sessions(source, column)
 
 
-def _found(
-    spec: str, base: Path | None, stdin: BinaryIO | None, without: Path | None
-) -> Iterator[Source | Problem]:
+def _found(spec: str, base: Path | None, without: Path | None) -> Iterator[Source | Problem]:
     if not spec:  # probably an unset variable of the shell; it must not mean the current folder
         raise UsageError("input '': names nothing")
     if spec.startswith("hf://"):
@@ -71,8 +64,7 @@ def _found(
             yield Source(name, table=table)
         return
     if spec == "-":
-        data = (stdin or sys.stdin.buffer).read()
-        yield Source("stdin", data=data)
+        yield Source("stdin", data=sys.stdin.buffer.read())
         return
     spec = local_path(spec)
     if is_url(spec):

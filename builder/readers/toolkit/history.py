@@ -170,7 +170,6 @@ class SessionHistory:
         *,
         names: Counter[str] | None = None,
         version: str | None = None,
-        outcome: Mapping[str, Json] | None = None,
     ) -> Iterator[Event]:
         """Yields the conversations; the first one counts all `records` of the session.
 
@@ -212,7 +211,6 @@ class SessionHistory:
                     changes=dict(sorted(changes.items())),
                     version=version,
                     context=lowest([m.context for m in messages if m.context is not None]),
-                    outcome=outcome,
                 )
         yield from segments.rest("no_messages")
 
@@ -365,12 +363,10 @@ class Chat:
     name: str
     where: str
     system: str = ""
-    tools: tuple[Json, ...] | None = None
     model: str | None = None
     context: Context | None = None
     changes: Mapping[str, int] | None = None
     outcome: Mapping[str, Json] | None = None
-    version: str | None = None
 
 
 def chat_conversations(
@@ -407,14 +403,12 @@ def chat_conversations(
             id=segments.next_name(),
             record=chat.where,
             messages=tuple(with_session_keys(chat.format_name, messages, chat.scope)),
-            tools=chat.tools,
             model=chat.model,
             records=segments.take_records(),
             problems=(Problem("rewound", chat.where, detail, 0),) if is_abandoned else (),
             changes=dict(chat.changes or {}) if is_first else {},
             context=context,
             outcome=chat.outcome if is_first else None,
-            version=chat.version,
         )
     yield from segments.rest("no_content" if nodes else "no_messages")
 
