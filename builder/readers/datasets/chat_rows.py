@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from builder.conversation import (
     REPEAT,
@@ -28,7 +29,7 @@ from builder.conversation import (
 )  # fmt: skip
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
-from builder.readers import Evidence, Reader
+from builder.readers import Reader, declared
 from builder.readers.api.codec import row_conversation
 from builder.readers.api.dialects import ROLES
 from builder.readers.api.openai_chat import history
@@ -495,78 +496,58 @@ def _dataclaw_messages(message: dict[str, Json]) -> Iterator[Message]:
         yield Message("tool", tuple(results))
 
 
-def reader(
+def of_rows(
     name: str,
-    summary: str,
-    evidence: tuple[Evidence, ...],
     recognise: Callable[[Source], str | None],
     row: Callable[[str, dict[str, Json], Counter[str]], Event],
-    columns: str,
+    columns: str = "",
+    **hooks: Any,
 ) -> Reader:
     """Returns the reader of a dataset with one conversation in each row and these columns."""
     read = read_each(row, columns.split())
-    return Reader(
-        name=name, summary=summary, evidence=evidence, recognise=recognise, read=read, splits=splits
-    )
+    return declared(name, recognise=recognise, read=read, **{"splits": splits, **hooks})
 
 
 READERS = (
-    reader(
+    of_rows(
         "toolmind",
-        "ToolMind rows: conversations of role and content, tools; the last turn is to be learnt",
-        ("files",),
         claims(_is_toolmind, "conversations of role and content, with tools"),
         _toolmind,
         "episode",
     ),
-    reader(
+    of_rows(
         "nemotron",
-        "Nemotron rows: uuid, license, messages, and tools in a column or in the metadata",
-        ("parsers",),
         claims(_is_nemotron, "rows of uuid, license and messages"),
         _nemotron,
         "used_in reasoning capability_target domain version generator system_prompt",
     ),
-    Reader(
-        name="when2call",
-        summary="When2Call rows: messages and tools, pairs of responses, and the test's questions",
-        evidence=("documentation", "files"),
+    declared(
+        "when2call",
         recognise=claims(
             _is_when2call, "rows of tools with questions, responses or calls of When2Call"
         ),
         read=lambda source: read_rows(source, _when2call, _WHEN2CALL_COLUMNS),
         splits=splits,
     ),
-    reader(
+    of_rows(
         "toucan",
-        "Toucan rows: uuid, subset or target tools, and messages (JSON text, function_call)",
-        ("files",),
         claims(_is_toucan, "rows of uuid and messages with subset_name or target_tools"),
         _toucan,
         "subset_name question target_tools available_tools question_quality_assessment"
         " response_quality_assessment message_num_words",
     ),
-    replace(
-        reader(
-            "swe-smith",
-            "SWE-smith and SWE-Gym rows: messages with <function=…> calls in their text, or the"
-            " history of SWE-agent's runs",
-            ("source", "files"),
-            _recognise_swe_smith,
-            _swe_smith,
-            "instance_id traj_id patch repo",
-        ),
+    of_rows(
+        "swe-smith",
+        _recognise_swe_smith,
+        _swe_smith,
+        "instance_id traj_id patch repo",
         splits=None,
     ),
-    replace(
-        reader(
-            "dataclaw",
-            "rows of DataClaw: session_id and messages, calls in tool_uses (on demand)",
-            ("source",),
-            claims(_is_dataclaw, "rows with session_id and messages, calls in tool_uses"),
-            _dataclaw,
-            "session_id project git_branch start_time end_time stats",
-        ),
+    of_rows(
+        "dataclaw",
+        claims(_is_dataclaw, "rows with session_id and messages, calls in tool_uses"),
+        _dataclaw,
+        "session_id project git_branch start_time end_time stats",
         unsettled=lambda source: (
             f"{source.name}: DataClaw changes results, and parallel calls look like calls one"
             " after another; read the agent's own sessions"

@@ -26,7 +26,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, dumps, json_type
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api.dialects import ROLES as OPENAI_ROLES
 from builder.readers.api.openai_chat import TOOL_ROLES, dispreferred, is_worse
 from builder.readers.datasets.chat_rows import published, read_chat
@@ -536,16 +536,9 @@ def _without_tools(
 
 
 READERS = (
-    Reader(
-        name="prompt-completion",
-        summary=(
-            "rows of prompt and completion (or response) as texts, of instruction and output"
-            " (Alpaca), of query and response (ms-swift), of preferences, of rounds, and rows with"
-            " a text in ChatML"
-        ),
-        evidence=("documentation",),
+    declared(
+        "prompt-completion",
         recognise=_recognise,
-        generic=True,
         read=lambda source: read_rows(
             source,
             _events,
@@ -553,16 +546,5 @@ READERS = (
         ),
         splits=splits,
     ),
-    Reader(
-        name="sharegpt",
-        summary=(
-            "ShareGPT rows: conversations of from and value (LLaMA-Factory, Hermes), messages of"
-            " roles such as human and ai, or typed parts"
-        ),
-        evidence=("source", "files"),
-        recognise=_recognise_conversations,
-        generic=True,
-        read=read,
-        splits=splits,
-    ),
+    declared("sharegpt", recognise=_recognise_conversations, read=read, splits=splits),
 )

@@ -25,7 +25,7 @@ from builder.conversation import (
 )  # fmt: skip
 from builder.jsonio import JsonFault, dumps, json_type
 from builder.problem import Problem
-from builder.readers.datasets.chat_rows import Tools, bad_tools, claims, published, reader
+from builder.readers.datasets.chat_rows import Tools, bad_tools, claims, of_rows, published
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.chat_messages import chat_message, text_or_data
 from builder.readers.toolkit.comparison import calls, with_keys
@@ -465,36 +465,27 @@ def _keyed(parts: list[Part], so_far: str) -> Message:
 
 
 READERS = (
-    reader(
+    of_rows(
         "toolace",
-        "ToolACE rows: conversations of from and value, tools in the system text, [f(a=1)] calls",
-        ("documentation", "parsers"),
         claims(
             _is_toolace, "a system text that lists functions in JSON format, with conversations"
         ),
         _toolace,
-        "",
     ),
-    reader(
+    of_rows(
         "dolci",
-        "Dolci (Olmo) rows: messages with functions, function_calls, and role environment",
-        ("files",),
         claims(_is_dolci, "messages with functions and function_calls"),
         _dolci,
         "dataset_source source_dataset",
     ),
-    reader(
+    of_rows(
         "glaive",
-        "Glaive v2 rows: system, and chat of USER:, ASSISTANT: and FUNCTION RESPONSE: segments",
-        ("documentation", "parsers"),
         claims(_is_glaive, "rows of system and chat with USER: and ASSISTANT: segments"),
         _glaive,
         "chat",
     ),
-    reader(
+    of_rows(
         "xlam",
-        "xLAM and Hammer rows: query, tools and answers; Hammer's instruction and output",
-        ("documentation", "files"),
         claims(_is_xlam, "rows of query, tools and answers, or with a section of tools"),
         _xlam,
         "query answers instruction output",

@@ -22,7 +22,7 @@ from builder.conversation import (
 )
 from builder.jsonio import a_json_type
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.api import openai_responses
 from builder.readers.toolkit import rows
 from builder.readers.toolkit.chat_messages import (
@@ -478,20 +478,9 @@ def _message(item: dict[str, Json]) -> Message:
 
 
 READERS = (
-    Reader(
-        name="mini-swe-agent",
-        summary="mini-swe-agent .traj.json files: messages with info, or its messages alone",
-        evidence=("source", "files"),
-        recognise=_recognise,
-        read=_read,
-    ),
-    Reader(
-        name="swe-agent",
-        summary=(
-            "SWE-agent .traj files: a history of messages by agent, and the steps in trajectory;"
-            " rows with a trajectory of system, user and ai"
-        ),
-        evidence=("source", "files"),
+    declared("mini-swe-agent", recognise=_recognise, read=_read),
+    declared(
+        "swe-agent",
         recognise=_recognise_runs,
         read=_read_run,
         splits=lambda source: rows.splits(source) and any(map(_is_row, source.peek.objects)),

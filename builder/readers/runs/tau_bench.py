@@ -24,7 +24,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import declared
 from builder.readers.toolkit.chat_messages import chat_message, content, reasoning
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
@@ -276,19 +276,10 @@ def _voice_calls(ticks: list[dict[str, Json]]) -> list[Message]:
 
 
 READERS = (
-    Reader(
-        name="tau-bench",
-        summary="tau-bench result lists: runs with task_id, reward and OpenAI messages in traj",
-        evidence=("source", "files"),
+    declared(
+        "tau-bench",
         recognise=_recognise,
         read=read_each(_run, {"traj", "messages_display", "task_id", "trial"}),
     ),
-    Reader(
-        name="tau2-bench",
-        summary="tau2-bench results: simulations with messages or ticks, in a file or a folder",
-        evidence=("source", "files"),
-        recognise=_recognise_two,
-        read=read,
-        is_store=_is_store,
-    ),
+    declared("tau2-bench", recognise=_recognise_two, read=read, is_store=_is_store),
 )
