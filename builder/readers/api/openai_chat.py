@@ -245,7 +245,7 @@ def history(body: dict[str, Json]) -> History:
     tools = _tools(body)
     if tools is None:
         try:
-            messages, tools = _tools_in_text(messages, changes)
+            messages, tools = tools_in_text(messages, changes)
         except JsonFault as fault:
             problems = (replace(fault.at("request"), records=0),)
     return History(tuple(messages), tools, name_or_none(body.get("model")), problems, changes)
@@ -269,7 +269,7 @@ def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     return tuple(tool for value in lists for tool in as_list(value))
 
 
-def _tools_in_text(
+def tools_in_text(
     messages: list[Message], changes: Counter[str]
 ) -> tuple[list[Message], tuple[Json, ...] | None]:
     """Removes the definitions from a system text that contains them and the format of calls.

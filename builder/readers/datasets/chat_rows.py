@@ -32,11 +32,11 @@ from builder.problem import Problem
 from builder.readers import Reader, declared
 from builder.readers.api.codec import row_conversation
 from builder.readers.api.dialects import ROLES
-from builder.readers.api.openai_chat import history
+from builder.readers.api.openai_chat import history, tools_in_text
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
-from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.comparison import calls, words
 from builder.readers.toolkit.function_text import (
     function_messages,
     has_function_calls,
@@ -320,20 +320,13 @@ def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list
     Raises JsonFault if definitions in Hermes' tags cannot be read.
     """
     first = messages[0] if messages else Message("user", ())
-    text = "".join(part.text for part in first.parts if isinstance(part, Text))
-    if first.role != "system":
-        return messages, None
-    tools: Json = None
-    if match := _DECLARED.search(text):
-        tools = match["tools"]
-        text = (text[: match.start()] + text[match.end() :]).strip()
-        changes["tools_preamble"] += 1
-    elif "<tools>" in text and "<tool_call>" in text:
-        text, listed = text_tags.take_tools(text, changes)
-        tools = None if listed is None else list(listed)
-    else:
-        return messages, None
-    return [*([replace(first, parts=(Text(text),))] if text else []), *messages[1:]], tools
+    match = _DECLARED.search(text := words(first)) if first.role == "system" else None
+    if match is None:
+        messages, listed = tools_in_text(messages, changes)
+        return messages, None if listed is None else [*listed]
+    changes["tools_preamble"] += 1
+    own = (text[: match.start()] + text[match.end() :]).strip()
+    return [*([replace(first, parts=(Text(own),))] if own else []), *messages[1:]], match["tools"]
 
 
 def _toucan_message(message: dict[str, Json], changes: Counter[str]) -> list[Message]:

@@ -5,7 +5,6 @@ Conversations are built from the model events. Source: docs/formats/inspect-ai.m
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from builder.jsonio import JsonFault, NotANumber, dumps, loads_leniently
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content_block, unreadable_messages
-from builder.readers.toolkit.comparison import calls, with_session_keys, without_key
+from builder.readers.toolkit.comparison import calls, digests, with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import logged_outcome, not_object
@@ -178,20 +177,13 @@ def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolRe
     )
 
 
-def digests(messages: list[Message]) -> list[bytes]:
-    """Returns the digest of each prefix of the messages.
-
-    Ignores thoughts and ids, which a later request may not repeat.
-    """
-    running = hashlib.blake2b(digest_size=16)
-    digests = [running.digest()]
-    for message in messages:
-        kept = (part for part in message.parts if not isinstance(part, Reasoning | Unparsed))
-        parts = tuple(map(without_key, kept))
-        plain = replace(message, parts=parts, turn=None, untrained=None, model=None)
-        running.update(repr(plain).encode("utf-8", "surrogatepass"))
-        digests.append(running.digest())
-    return digests
+def _marks(messages: list[Message]) -> list[bytes]:
+    """Returns the digest of each prefix of the messages, without marks that a request lacks."""
+    kept = (
+        replace(one, parts=tuple(part for part in one.parts if not isinstance(part, Unparsed)))
+        for one in messages
+    )
+    return [b"", *digests(kept)]
 
 
 # -- model events --------------------------------------------------------------------------------
@@ -246,7 +238,7 @@ class Chains:
             choice.get("message"), self.texts, as_str(choice.get("stop_reason"))
         )
         model = name_or_none(output.get("model")) or name_or_none(event.get("model"))
-        marks = digests(messages)
+        marks = _marks(messages)
         end = marks[-1]
         if end in self._seen:
             return
@@ -287,10 +279,10 @@ class Chains:
 
     def finish(self, final: list[Message]) -> None:
         """Adds the sample's own messages: the end of a chain, or the only messages."""
-        marks = digests(final)
+        marks = _marks(final)
         chain = next((self._ends[mark] for mark in reversed(marks) if mark in self._ends), None)
         if chain is not None:
-            chain.messages = [*chain.messages, *final[marks.index(digests(chain.messages)[-1]) :]]
+            chain.messages = [*chain.messages, *final[marks.index(_marks(chain.messages)[-1]) :]]
         elif not self.chains and final:
             self.chains.append(_Chain(final, None))
 
@@ -313,7 +305,7 @@ class Chains:
 
 
 def _digest(message: Message) -> bytes:
-    return digests([message])[-1]
+    return _marks([message])[-1]
 
 
 # -- files ---------------------------------------------------------------------------------------
