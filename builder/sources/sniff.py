@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -99,7 +100,7 @@ def _is_parent(key: str) -> bool:
 class _Struct:
     """What the objects at one place have: keys, those null and not null, names of their tools."""
 
-    keys: list[str]
+    keys: list[str] | None = None
     nulls: set[str] = field(default_factory=set)
     values: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
@@ -111,21 +112,17 @@ def _varies(struct: _Struct) -> bool:
 
 def _structs(values: Sequence[Json]) -> dict[tuple[str, ...], _Struct]:
     """Returns the structs below the values by place; {} if objects at one place differ in keys."""
-    structs: dict[tuple[str, ...], _Struct] = {}
-    names: dict[tuple[str, ...], set[str]] = {}
+    structs: defaultdict[tuple[str, ...], _Struct] = defaultdict(_Struct)
     for path, value in islice(_objects(values), _OBJECTS):
-        keys = list(value)
-        struct = structs.setdefault(path, _Struct(keys))
-        if struct.keys != keys:
+        struct, keys = structs[path], list(value)
+        if struct.keys not in (None, keys):
             return {}
+        struct.keys = keys
         for key, item in value.items():
             (struct.nulls if item is None else struct.values).add(key)
+        tools = [name for field in TOOL_NAMES if isinstance(name := value.get(field), str)]
         for key in arguments_of(value):
-            tools = names.setdefault((*path, key), set())
-            tools.update(name for field in TOOL_NAMES if isinstance(name := value.get(field), str))
-    for path, tools in names.items():
-        if path in structs:
-            structs[path].names = tools
+            structs[*path, key].names.update(tools)
     return structs
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from builder.conversation import (
     Conversation,
@@ -137,16 +137,9 @@ def with_media(messages: Sequence[Message], row: dict[str, Json]) -> list[Messag
         placed = (part for message in messages for part in message.parts)
         left -= sum(isinstance(part, Media) and part.kind == kind for part in placed)
         for index, message in enumerate(messages if left > 0 else ()):
-            parts: list[Part] = []
-            for part in message.parts if message.role in ("user", "tool") else ():
-                if isinstance(part, ToolResult):
-                    content, left = _with_tags(part.content, kind, left)
-                    parts.append(replace(part, content=content))
-                else:
-                    placed_parts, left = _with_tags((part,), kind, left)
-                    parts += placed_parts
-            if parts:
-                messages[index] = replace(message, parts=tuple(parts))
+            if message.role in ("user", "tool"):
+                parts, left = _with_tags(message.parts, kind, left)
+                messages[index] = replace(message, parts=parts)
         asked = next((at for at, one in enumerate(messages) if one.role == "user"), None)
         if left > 0 and asked is not None:
             first = messages[asked]
@@ -168,16 +161,20 @@ def _is_media(value: str, kind: str, messages: Sequence[Message]) -> bool:
 def _with_tags(
     parts: Sequence[P], kind: str, left: int
 ) -> tuple[tuple[P | Text | Media, ...], int]:
-    placed: list[P | Text | Media] = []
+    """Returns parts with media in place of at most `left` tags, and how many of these are left."""
+    placed: list[Any] = []
     for part in parts:
-        texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) and left > 0 else []
-        left -= max(0, len(texts) - 1)
-        if len(texts) < 2:
+        if isinstance(part, ToolResult):
+            content, left = _with_tags(part.content, kind, left)
+            placed.append(replace(part, content=content))
+        elif isinstance(part, Text) and left > 0 and f"<{kind}>" in part.text:
+            first, *others = part.text.split(f"<{kind}>", left)
+            left -= len(others)
+            placed += [Text(first)] if first.strip() else []
+            for text in others:
+                placed += [Media(kind), *([Text(text)] if text.strip() else [])]
+        else:
             placed.append(part)
-            continue
-        for number, text in enumerate(texts):
-            placed += [Media(kind)] if number else []
-            placed += [Text(text)] if text.strip() else []
     return tuple(placed), left
 
 
