@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from builder.conversation import (
@@ -748,15 +749,31 @@ def read(source: Source) -> Iterator[Event]:
                 base = _base_of(as_dict(record.value))
             lines.append(line)
     before = (_parent_lines(source, base) or []) if base else []
-    rollout = _Rollout(source.name, [*before, *lines])
-    if before:
-        rollout.inherit(before)
-    joining = interleaved(lines)
+    for begin, end in pairwise([0, *_further_sessions(lines), len(lines)]):
+        own = lines[begin:end]
+        rollout = _Rollout(source.name, [*before, *own])
+        if before:
+            rollout.inherit(before)
+        joining = interleaved(own)
+        for at, line in enumerate(own):
+            if begin + at in lost:
+                rollout.lose()
+            yield from rollout.take(line, joins=at in joining)
+        yield from rollout.end()
+        before = []
+
+
+def _further_sessions(lines: Sequence[_RolloutLine]) -> Iterator[int]:
+    """Yields where another session begins, in a file of several; a fork's parents come first."""
+    known: set[Json] = set()
+    has_items = False
     for at, line in enumerate(lines):
-        if at in lost:
-            rollout.lose()
-        yield from rollout.take(line, joins=at in joining)
-    yield from rollout.end()
+        has_items = has_items or line.kind == "response_item"
+        if line.kind == "session_meta" and (name := name_or_none(line.payload.get("id"))):
+            if has_items and known and name not in known:
+                yield at
+                has_items = False
+            known.add(name)
 
 
 READER = declared(NAME, recognise=recognise, read=read)

@@ -270,7 +270,8 @@ class _Chat:
             self.answer = None
             text = as_str(bubble.get("text"))
             parts: list[Part] = [Text(text)] if text else []
-            parts += [Media("image") for _ in as_list(bubble.get("images"))]
+            chosen = as_dict(bubble, "context").get("selectedImages")
+            parts += [Media("image") for _ in as_list(bubble.get("images")) or as_list(chosen)]
             if parts:
                 self.history.append(Message("user", tuple(parts)), where)
         elif bubble.get("type") == _ASSISTANT:

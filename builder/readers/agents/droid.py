@@ -98,9 +98,14 @@ class _Log(RecordLog):
         elif kind == "compaction_state":
             self._compact(where, value)
         elif kind == "session_start":
+            model = name_or_none(value.get("model"))
+            if self.history.is_other(value.get("id")):
+                self.history.replace()
+                self.model, self.turn = model, None
+            else:
+                self.history.name = name_or_none(value.get("id")) or self.history.name
             self.version = self.version or name_or_none(value.get("version"))
-            self.history.name = name_or_none(value.get("id")) or self.history.name
-            self.model = self.model or name_or_none(value.get("model"))
+            self.model = self.model or model
             return "state"
         elif kind in _STATE or _is_settings(value):
             return "state"

@@ -74,6 +74,12 @@ class _Stream(RecordLog):
         self.history.put(self.where, "tool", self.results)
         self.parts, self.results, self.where = [], [], ""
 
+    def begin(self, value: dict[str, Json]) -> None:
+        """Notes the session of an event; another one than before begins without its history."""
+        if self.history.is_other(value.get("session_id")):
+            self.end("truncated")
+            self.history.replace()
+
     def lose(self, where: str) -> None:
         """Notes that an event cannot be read: the answer beside it may lack it."""
         self.end(None, Unparsed("", "truncated_answer"))
@@ -120,6 +126,7 @@ class _Gemini(_Stream):
             result = ToolResult(text_or_data(shown), name_or_none(call_id), is_error=failed)
             self.results.append(result)
         elif kind in ("init", "result"):
+            self.begin(value)
             self.model = name_or_none(value.get("model")) or self.model
             if kind == "result":
                 self.end(None if value.get("status") == "success" else "aborted")
@@ -155,6 +162,7 @@ class _Cursor(_Stream):
         elif kind == "tool_call":
             self._call(where, value)
         elif kind in ("system", "result"):
+            self.begin(value)
             self.model = model_of(value, "model") or self.model
             if kind == "result":
                 self.end("aborted" if value.get("is_error") is True else None)
@@ -231,7 +239,7 @@ class _Managed(_Stream):
         elif kind == "user.interrupt":
             self.end("aborted")
         elif kind.startswith(_SCREEN):
-            if kind == "span.model_request_start":
+            if kind in ("span.model_request_start", "session.status_idle"):
                 self.end()
             self.model = name_or_none(as_dict(event.get("agent")).get("model")) or self.model
             return "metadata"

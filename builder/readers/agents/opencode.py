@@ -263,7 +263,7 @@ class _Reading:
             last = "aborted" if is_stopped else "request_failed"
         for number, step in enumerate(steps, start=1):
             fault = last if number == len(steps) else None
-            fault = fault or self._break(step, is_last=number == len(steps))
+            fault = fault or self._break(row, step, is_last=number == len(steps))
             parts, results = self._parts(row, step)
             turn = row.id if number == 1 else f"{row.id}/{number}"
             untrained = REPEAT if turn in self.targets else None
@@ -296,16 +296,20 @@ class _Reading:
             if results:
                 self.messages.append(Message("tool", tuple(results)))
 
-    def _break(self, step: Sequence[dict[str, Json]], *, is_last: bool) -> str | None:
+    def _break(
+        self, row: _StoreRow, step: Sequence[dict[str, Json]], *, is_last: bool
+    ) -> str | None:
         """Returns the code for a step that has no end, though the session's steps have one.
 
-        The stream broke off, and the program asked again. The last step of a message, which may
-        have its end in the message, then has a call that was interrupted.
+        If the stream broke off, the program asked again; the last step of a message then has a call
+        that was interrupted. A message without an end was still being written.
         """
-        has_end = any(part.get("type") == "step-finish" for part in step)
+        if not self.ends or any(part.get("type") == "step-finish" for part in step):
+            return None
         states = [as_dict(as_dict(part.get("state")).get("metadata")) for part in step]
-        is_broken = not is_last or any(state.get("interrupted") is True for state in states)
-        return "request_failed" if self.ends and not has_end and is_broken else None
+        if not is_last or any(state.get("interrupted") is True for state in states):
+            return "request_failed"
+        return None if row.info.get("finish") else "aborted"
 
     def _parts(
         self, row: _StoreRow, items: Sequence[dict[str, Json]]

@@ -119,6 +119,7 @@ class SessionHistory:
     scope: str
     prefix: str = ""
     entries: list[HistoryEntry] = field(default_factory=list)
+    _session: str | None = None
     _past: list[tuple[list[HistoryEntry], int | None]] = field(default_factory=list)
 
     def append(
@@ -157,6 +158,14 @@ class SessionHistory:
         if any(map(_is_answer, self.entries[length:])):
             self._past.append((self.entries, length))
         self.entries = self.entries[:length]
+
+    def is_other(self, session: Json) -> bool:
+        """Notes the session that a record names; returns whether the records before name another.
+
+        Then the file has several, and what stands before is not this one's history: `replace` it.
+        """
+        before, self._session = self._session, as_str(session) or self._session
+        return before is not None and self._session != before
 
     def replace(self, entries: Iterable[HistoryEntry] = ()) -> None:
         """Replaces the history, e.g. by a summary and kept messages; kept entries stay the same."""

@@ -8,7 +8,7 @@ INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:c2', '{"type": 2, "toolFormerD
 INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:a2', '{"type": 2, "text": "Only a.txt.", "modelInfo": {"modelName": "claude-5"}}');
 INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:c3', '{"type": 2, "toolFormerData": {"tool": 5, "name": "edit_file_v2", "rawArgs": "{\"path\":\"a\"}", "params": "{\"x\":1}", "result": "{\"beforeContentId\":\"composer.content.e3b0\",\"afterContentId\":\"composer.content.ab\"}", "status": "completed", "toolCallId": "call_3", "modelCallId": ""}}');
 INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:a3', '{"type": 2, "text": "Edited."}');
-INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:u2', '{"type": 1, "text": "Run two"}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:u2', '{"type": 1, "text": "Run two", "context": {"selectedImages": [{"uuid": "i1"}]}}');
 INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:c4', '{"type": 2, "toolFormerData": {"tool": 5, "name": "run_terminal_cmd", "rawArgs": null, "params": "{\"x\":1}", "result": "{\"output\":\"1\"}", "status": "completed", "toolCallId": "call_4", "modelCallId": ""}}');
 INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:c5', '{"type": 2, "toolFormerData": {"tool": 5, "name": "run_terminal_cmd", "rawArgs": "{\"command\":\"2\"}", "params": "{\"x\":1}", "result": "{\"output\":\"2\"}", "status": "cancelled", "toolCallId": "call_5", "modelCallId": "", "userDecision": "rejected"}}');
 INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:c6', '{"type": 2, "toolFormerData": {"tool": 5, "name": "web_search", "rawArgs": "{\"q\":\"x\"}", "params": "{\"x\":1}", "result": null, "status": "running", "toolCallId": "call_6", "modelCallId": "m9"}}');
