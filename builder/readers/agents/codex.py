@@ -367,7 +367,7 @@ class _Rollout:
         )
         self.records_usage = any(line.kind == "token_usage_record" for line in lines)
         self.counts_answers = False  # a whole answer is followed by a record of its usage
-        self.has_tasks = self.is_idle = False
+        self.has_counts = self.has_tasks = self.is_idle = False
         self.has_meta = False
         self.is_inherited = False
         self.system = ""
@@ -426,6 +426,8 @@ class _Rollout:
                 self.open, self.is_idle = None, self.has_tasks
             if line.item == "token_count" and line.payload.get("info") is not None:
                 self.is_complete = self.is_complete or not self.records_usage
+                # Old builds write it before the items.
+                self.has_counts = self.has_counts or (self.is_complete and self._last() is not None)
         elif kind == "state":
             code = kind
             self.open = None  # written before each response
@@ -443,18 +445,26 @@ class _Rollout:
         self.first = self.first or line.where
         self.last = line.where
 
+    def _last(self) -> _RolloutTurn | None:
+        """Returns the answer at the end of the history, unless all its calls have results."""
+        turn = self.turns[-1] if self.turns else None
+        if turn is None or turn.role != "assistant":
+            return None
+        answered = {result.call_id for result in turn.results}
+        is_whole = bool(turn.calls) and all(call.id in answered for call in turn.calls)
+        return None if is_whole else turn
+
     def lose(self) -> None:
         """Notes that a line here cannot be read: it may be part of what the model saw or wrote."""
-        turn = self.turns[-1] if self.turns else None
-        if turn is not None and turn.role == "assistant" and not self.is_complete:
-            answered = {result.call_id for result in turn.results}
-            is_whole = bool(turn.calls) and all(call.id in answered for call in turn.calls)
-            turn.parts += [] if is_whole else [LOST_RECORD]
+        if not self.is_complete and (turn := self._last()):
+            turn.parts.append(LOST_RECORD)
         self.open = None
         self.turns.append(_RolloutTurn("user", [LOST_RECORD], hides={"history"}))
 
     def end(self) -> Iterator[Event]:
         """Yields the last segment, and the lines that are in no conversation."""
+        if self.has_counts and not self.is_complete and (turn := self._last()):
+            turn.parts.append(Unparsed("", "truncated_answer"))
         yield from self._segment()
         if self.records and self.emitted:
             yield Used(self.records)

@@ -358,6 +358,8 @@ _ENDS, _AGENT_ENDS = (2, 1, 260), (2, 1, 310)
 
 Sub-agents up to 2.1.290 log each complete block, usually before the stop reason is known.
 """
+_SOME_END = (2, 1, 81)
+"""The first version in which each of a session's answers has one if any has (376 measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,10 +441,12 @@ class Turns:
                     named = self._answers.setdefault((line.agent, call_id or ""), [])
                     named.append(LoggedResult(line, number))
         arguments = _WrittenArguments(nodes.values(), sent)
+        own = (line for line in nodes.values() if line.is_answer and not line.agent)
+        ends = _SOME_END if any(as_str(x.value, "message", "stop_reason") for x in own) else _ENDS
         self._turns = {
             line.uuid: turn
             for lines_of_response in responses.values()
-            for turn in [_turn(lines_of_response, cut_off, beside_holes, arguments)]
+            for turn in [_turn(lines_of_response, cut_off, beside_holes, arguments, ends)]
             for line in turn.lines
         }
 
@@ -602,11 +606,12 @@ def _turn(
     cut_off: Collection[str | None],
     beside_holes: Collection[str],
     arguments: _WrittenArguments,
+    ends: tuple[int, ...],
 ) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 
     `cut_off`: uuids of the last lines of answers that were cut off. `beside_holes`: those of lines
-    beside lines that are lost.
+    beside lines that are lost. `ends`: the version from which on a whole answer has a stop reason.
     """
     blocks: list[dict[str, Json]] = []
     parts: list[Part] = []
@@ -631,7 +636,7 @@ def _turn(
             parts.append(part)
             if isinstance(part, ToolCall) and part.id is not None:
                 calls.append((part.id, line))
-    has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else _ENDS)
+    has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else ends)
     was_cut = finish_fault(stop) in ("truncated", "content_filter")
     if any(line.uuid in beside_holes for line in lines):
         parts.append(LOST_RECORD)
