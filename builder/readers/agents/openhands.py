@@ -778,7 +778,6 @@ _SILENT = frozenset(
 )  # fmt: skip
 _STATE_FILE, _EVENTS = "base_state.json", "events"
 _STORED_EVENT = re.compile(r"(?:^|/)event-(\d{1,18})[^/]*\.json$")
-_THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
 def _recognise_v1(source: Source) -> str | None:
@@ -863,9 +862,9 @@ def _take(session: _AgentViews, event: dict[str, Json], where: str) -> str:
             if tools and all("function" in as_dict(tool) for tool in tools):
                 session.tools = tuple(tools)
         case "MessageEvent":
-            session.add(_message(session, event, event_id))
+            session.add(_message(event, event_id))
         case "ActionEvent":
-            session.add(_action(session, event, event_id))
+            session.add(_action(event, event_id))
         case "ObservationEvent":
             observation = as_dict(event.get("observation"))
             output = (*_as_sent(observation), *as_harness(content(event.get("extended_content"))))
@@ -903,20 +902,20 @@ def _take(session: _AgentViews, event: dict[str, Json], where: str) -> str:
     return ""
 
 
-def _message(session: _AgentViews, event: dict[str, Json], event_id: str) -> _ViewEntry:
+def _message(event: dict[str, Json], event_id: str) -> _ViewEntry:
     """Returns a message of the user or the agent; text appended to the user's is harness text."""
     message = as_dict(event.get("llm_message"))
     output = content(message.get("content"))
     if event.get("source") == "agent":
         calls = tool_calls(message.get("tool_calls"))
-        parts = (*_answer_parts(message, output, session.changes), *calls)
+        parts = (*reasoning(message), *output, *calls)
         return _ViewEntry(event_id, "assistant", parts)
     added = as_harness(content(event.get("extended_content")))
     output = as_harness(output) if event.get("source") == "environment" else output
     return _ViewEntry(event_id, "user", (*output, *added))
 
 
-def _action(session: _AgentViews, event: dict[str, Json], event_id: str) -> _ViewEntry:
+def _action(event: dict[str, Json], event_id: str) -> _ViewEntry:
     """Returns one call of a response; the first one includes the text before the calls."""
     output = content(event.get("thought"))
     call = as_dict(event.get("tool_call"))
@@ -926,27 +925,10 @@ def _action(session: _AgentViews, event: dict[str, Json], event_id: str) -> _Vie
     turn = name_or_none(event.get("llm_response_id"))
     key = f"{turn}/{call_id}" if turn and call_id else event_id
     made = ToolCall(name, function.get("arguments"), id=call_id, key=key)
-    parts = (*_answer_parts(event, output, session.changes), made)
-    return _ViewEntry(event_id, "assistant", parts, turn)
-
-
-def _answer_parts(
-    event: dict[str, Json], output: tuple[Part, ...], changes: Counter[str]
-) -> tuple[Part, ...]:
-    """Returns thoughts and text; some models' thoughts are repeated in the text as `<think>`."""
-    # An event's `thought` is the text of the answer.
+    # The key `thought` of an event is the text of the answer.
     thoughts = reasoning({key: item for key, item in event.items() if key != "thought"})
-    first = output[0] if output else None
-    match = _THOUGHT.match(first.text) if isinstance(first, Text) else None
-    if not isinstance(first, Text) or match is None:
-        return (*thoughts, *output)
-    known = {part.text.strip() for part in thoughts if isinstance(part, Reasoning)}
-    if match[1].strip() not in known | {""}:
-        thoughts = [*thoughts, Reasoning(match[1].strip("\n"))]
-    elif match[1].strip():
-        changes["thought_repeated"] += 1
-    rest = first.text[match.end() :]
-    return (*thoughts, *([Text(rest)] if rest.strip() else []), *output[1:])
+    parts = (*thoughts, *output, made)
+    return _ViewEntry(event_id, "assistant", parts, turn)
 
 
 def _result(

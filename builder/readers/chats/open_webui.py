@@ -23,12 +23,11 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
-    unknown_part,
 )
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import declared
-from builder.readers.api.response_items import thoughts
+from builder.readers.api.openai_responses import ItemReading
 from builder.readers.chats.exports import turns
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.history import (
@@ -47,9 +46,6 @@ from builder.sources.sqlite_file import guarded, json_column, open_sqlite, rows,
 _NAME = "open-webui"
 _CHATS = "SELECT id, title, chat FROM chat ORDER BY id"
 _COLUMNS = {"id", "user_id", "title", "chat"}
-_SERVER_TOOL = "server_tool"
-"""Type of a part that stands for code that Open WebUI ran: its turn is no target."""
-
 _BLOCK = re.compile(
     r"""<details\b[^>]*\btype=["'](?:tool_calls|reasoning|code_interpreter)["'][^>]*>"""
 )
@@ -92,7 +88,7 @@ def _block(attributes: dict[str, str], body: str, whole: str) -> Iterator[Part]:
             yield Reasoning(thought)
         return
     if kind == "code_interpreter":
-        yield Unparsed(whole, _SERVER_TOOL)
+        yield Unparsed(whole, "server_tool")  # code that Open WebUI ran
         return
     name = attributes.get("name")
     if not name or "arguments" not in attributes:  # written by a program between, not Open WebUI
@@ -122,29 +118,13 @@ def _result(text: str) -> Iterator[Content]:
     yield Text(value) if isinstance(value, str) else Data(value)
 
 
-def _pieces_of_items(items: Json) -> Iterator[Part]:
-    """Yields the parts of an answer that is a list of items."""
-    for item in as_dicts(items):
-        match item.get("type"):
-            case "message":
-                for part in as_dicts(item.get("content")):
-                    text = as_str(part.get("text"))
-                    yield from _text(text)
-                    if not text and "text" not in part:
-                        yield unknown_part(as_str(part.get("type")))
-            case "reasoning":
-                yield from thoughts(item)
-            case "function_call":
-                if (name := name_or_none(item.get("name"))) is None:
-                    yield Unparsed(as_str(item.get("arguments")), "bad_call")
-                else:
-                    yield ToolCall(name, item.get("arguments"), name_of(item, "call_id", "id"))
-            case "function_call_output":
-                yield ToolResult(content(item.get("output")), name_of(item, "call_id"))
-            case "open_webui:code_interpreter":
-                yield Unparsed(as_str(item.get("code")), _SERVER_TOOL)
-            case kind:
-                yield unknown_part(kind if isinstance(kind, str) else "item")
+def _pieces_of_items(items: list[Json]) -> Iterator[Part]:
+    """Yields the parts of an answer that is a list of items, as the Responses API has them."""
+    own: Json = {"type": "code_interpreter_call"}
+    ran = [own if as_str(one, "type") == "open_webui:code_interpreter" else one for one in items]
+    for message in ItemReading().read(ran).messages:
+        for part in message.parts:
+            yield from _text(part.text) if isinstance(part, Text) else (part,)
 
 
 def _recognise(source: Source) -> str | None:
@@ -240,20 +220,14 @@ def _node(value: dict[str, Json], values: dict[str, dict[str, Json]], base: list
 
 
 def _answer(value: dict[str, Json], base: list[str]) -> Iterator[Message]:
-    items = value.get("output")
-    newer = isinstance(items, list) and bool(items)
+    newer = as_list(value.get("output"))
     pieces = list(
-        _pieces_of_items(items) if newer else _pieces_of_text(as_str(value.get("content")))
+        _pieces_of_items(newer) if newer else _pieces_of_text(as_str(value.get("content")))
     )
     missing = {*base}
     if value.get("sources"):  # text of documents that was put into the request
         missing.add("reminders")
     untrained = None
-    if any(isinstance(one, Unparsed) and one.code == _SERVER_TOOL for one in pieces):
-        untrained = "server_tool"
-        pieces = [
-            one for one in pieces if not (isinstance(one, Unparsed) and one.code == _SERVER_TOOL)
-        ]
     if value.get("done") is False or value.get("error"):
         untrained = "aborted"
     pieces = pieces if newer else list(_apart(pieces))
