@@ -17,11 +17,8 @@ from builder.conversation import (
     Media,
     Message,
     Part,
-    Reasoning,
     Text,
-    ToolCall,
     ToolResult,
-    unknown_part,
 )
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
@@ -31,6 +28,7 @@ from builder.readers.toolkit.chat_messages import as_harness, media_of, results_
 from builder.readers.toolkit.history import SessionHistory
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
+from builder.readers.traces.parts import read_part
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
     SESSIONS,
@@ -118,8 +116,8 @@ def _messages(row: dict[str, Json], items: list[dict[str, Json]]) -> Iterator[Me
         kind, data = as_str(item.get("type")), as_dict(item.get("data"))
         if kind == "finish":
             reason = as_str(data.get("reason"))
-        elif (part := _part(kind, data)) is not None:
-            parts.append(part)
+        else:
+            parts += _parts(kind, data)
     results, rest = results_apart(parts)
     if results:
         yield Message("tool", results)
@@ -131,26 +129,12 @@ def _messages(row: dict[str, Json], items: list[dict[str, Json]]) -> Iterator[Me
     yield Message(role[:40], rest, untrained=untrained)
 
 
-def _part(kind: str, data: dict[str, Json]) -> Part | None:
-    """Returns a part; None if it holds nothing."""
-    match kind:
-        case "text":
-            text = as_str(data.get("text"))
-            return Text(text) if text else None
-        case "reasoning":
-            thought = as_str(data.get("thinking"))
-            return Reasoning(thought) if thought else None
-        case "tool_call":
-            call_id = name_or_none(data.get("id"))
-            return ToolCall(as_str(data.get("name")), data.get("input"), call_id)
-        case "tool_result":
-            return _result(data)
-        case "image_url":
-            return Media("image")
-        case "binary":
-            return media_of(as_str(data.get("MIMEType")))
-        case _:  # also shell_command: how the user's own commands are sent is not known
-            return unknown_part(kind)
+def _parts(kind: str, data: dict[str, Json]) -> list[Part]:
+    if kind == "tool_result":
+        return [_result(data)]
+    if kind == "binary":
+        return [media_of(as_str(data.get("MIMEType")))]
+    return read_part({**data, "type": kind})  # how the user's own shell_command is sent is unknown
 
 
 def _result(data: dict[str, Json]) -> ToolResult:

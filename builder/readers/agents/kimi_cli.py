@@ -17,10 +17,8 @@ from builder.conversation import (
     Json,
     Message,
     Part,
-    Reasoning,
     Text,
     ToolResult,
-    Unparsed,
     Used,
 )
 from builder.jsonio import JsonFault, loads
@@ -30,10 +28,11 @@ from builder.readers.toolkit.chat_messages import content as contents
 from builder.readers.toolkit.chat_messages import tool_calls
 from builder.readers.toolkit.comparison import common_prefix, with_session_keys
 from builder.readers.toolkit.marks import cut_code
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
+from builder.readers.traces.parts import read_parts
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -71,7 +70,7 @@ def _row_message(row: _Row, failed: frozenset[str]) -> Message:
     role = as_str(row.get("role"))
     content = row.get("content")
     if role == "assistant":
-        parts = (*_answer_parts(content), *tool_calls(row.get("tool_calls")))
+        parts = (*read_parts(content), *tool_calls(row.get("tool_calls")))
         return Message(role, parts, untrained=cut_code(row))
     sent = contents(content)
     if role == "tool":
@@ -86,21 +85,6 @@ def _marked(part: Content) -> Part:
     if isinstance(part, Text) and _NOTICE.fullmatch(part.text):
         return Text(part.text, harness=True)
     return part
-
-
-def _answer_parts(content: Json) -> Iterator[Part]:
-    if isinstance(content, str):
-        yield Text(content)
-    for value in as_list(content):
-        block = as_dict(value)
-        match block.get("type"):
-            case "text":
-                yield Text(as_str(block.get("text")))
-            case "think":
-                if thought := as_str(block.get("think")):  # empty where it is encrypted
-                    yield Reasoning(thought)
-            case kind:
-                yield Unparsed(as_str(kind), "unknown_part")
 
 
 _CONTROL_ROWS = frozenset({"_system_prompt", "_checkpoint", "_usage"})

@@ -16,11 +16,9 @@ from builder.conversation import (
     Json,
     Message,
     Part,
-    Reasoning,
     Text,
     ToolCall,
     ToolResult,
-    unknown_part,
 )
 from builder.jsonio import packed
 from builder.problem import Problem
@@ -31,7 +29,6 @@ from builder.readers.toolkit.marks import cut_code, finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
-    as_list,
     as_str,
     name_or_none,
     one_or_many,
@@ -40,6 +37,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.rows import RecordLog, add_records, objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted, unknown_names
+from builder.readers.traces.parts import read_part, read_parts
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
@@ -63,19 +61,6 @@ def _contents(value: Json) -> tuple[Content, ...]:
     """Returns the parts of a user message or of a result: text, a part, or a list of parts."""
     items = one_or_many(value) if value is not None else []
     return tuple(Text(item) if isinstance(item, str) else content_block(item) for item in items)
-
-
-def _answer_part(value: Json) -> Part | None:
-    """Returns a part of an answer; None for a thought that is encrypted or empty."""
-    part = as_dict(value)
-    match part.get("type"):
-        case "text" if isinstance(part.get("text"), str):
-            return Text(as_str(part["text"]))
-        case "think":
-            thought = as_str(part.get("think"))
-            return Reasoning(thought) if thought else None
-        case kind:
-            return unknown_part(as_str(kind))
 
 
 def _is_blank(value: dict[str, Json]) -> bool:
@@ -289,7 +274,7 @@ class _Replay(RecordLog):
             case "content.part" if step := self._step(event):
                 logged = as_dict(event.get("part"))
                 step.blank = step.blank and _is_blank(logged)
-                if part := _answer_part(event.get("part")):
+                for part in read_part(event.get("part")):
                     self._extend(step, part, logged)
             case "tool.call" if step := self._step(event):
                 call_id = as_str(event.get("toolCallId"))
@@ -488,7 +473,7 @@ def _is_prompt(entry: HistoryEntry) -> bool:
 def _message(value: dict[str, Json], kind: str) -> Message:
     role = as_str(value.get("role"))
     if role == "assistant":
-        parts = [part for item in as_list(value.get("content")) if (part := _answer_part(item))]
+        parts = read_parts(value.get("content"))
         calls = as_dicts(value.get("toolCalls"))
         parts += [
             ToolCall(as_str(call.get("name")), call.get("arguments"), name_or_none(call.get("id")))

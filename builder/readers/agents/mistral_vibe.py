@@ -15,9 +15,7 @@ from builder.conversation import (
     Media,
     Message,
     Part,
-    Reasoning,
     Text,
-    ToolCall,
     ToolResult,
 )
 from builder.jsonio import packed
@@ -37,6 +35,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
+from builder.readers.traces.parts import read_part
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -56,18 +55,10 @@ def _stored_message(value: dict[str, Json]) -> Message:
 
 
 def _answer_parts(block: dict[str, Json]) -> list[Part]:
-    match block.get("type"):
-        case "reasoning":
-            texts = [item for item in as_dicts(block.get("content")) if item.get("type") == "text"]
-            thought = "".join(as_str(item.get("text")) for item in texts)
-            return [Reasoning(thought)] if thought else []
-        case "tool_call":
-            arguments = as_dict(block.get("arguments"))
-            name, call_id = as_str(block.get("name")), name_or_none(block.get("id"))
-            raw = arguments.get("raw")
-            return [ToolCall(name, arguments.get("value") if raw is None else raw, call_id)]
-        case _:
-            return [content_block(block)]
+    arguments = as_dict(block.get("arguments"))
+    raw = arguments.get("raw")
+    made = arguments.get("value") if raw is None else raw
+    return read_part({**block, "arguments": made} if "arguments" in block else block)
 
 
 def _logged_row(row: dict[str, Json]) -> Message:

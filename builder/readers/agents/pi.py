@@ -20,7 +20,6 @@ from builder.conversation import (
     Media,
     Message,
     Part,
-    Reasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -50,6 +49,7 @@ from builder.readers.toolkit.unknown_keys import (
     noted,
     unknown_message,
 )
+from builder.readers.traces.parts import read_part
 from builder.sources.source import Source
 
 # -- finds the context of each answer of a session -------------------------------------------------
@@ -400,22 +400,11 @@ def _message(message: Entry, role: str, turn: str) -> Message | None:
 
 
 def _answer(message: Entry, turn: str) -> Message:
-    parts: list[Part] = []
-    for value in as_list(message.get("content")):
-        block = as_dict(value)
-        match block.get("type"):
-            case "text":
-                parts.append(Text(as_str(block.get("text"))))
-            case "thinking":
-                thought = as_str(block.get("thinking"))
-                if thought and not block.get("redacted"):
-                    parts.append(Reasoning(thought))
-            case "toolCall":
-                name, call_id = as_str(block.get("name")), name_or_none(block.get("id"))
-                place = f"{turn}/{len(parts)}"
-                parts.append(ToolCall(name, block.get("arguments"), call_id, place))
-            case kind:
-                parts.append(Unparsed(as_str(kind), "unknown_part"))
+    blocks = [one for one in as_dicts(message.get("content")) if not one.get("redacted")]
+    parts = [
+        replace(part, key=f"{turn}/{at}") if isinstance(part, ToolCall) else part
+        for at, part in enumerate(part for block in blocks for part in read_part(block))
+    ]
     if message.get("stopReason") == "length":
         parts.append(Unparsed("", "truncated_answer"))
     model, response = (name_or_none(message.get(key)) for key in ("model", "responseId"))

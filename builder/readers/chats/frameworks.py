@@ -121,7 +121,8 @@ class _PydanticAI(_Log):
             model = name_or_none(item.get("model_name"))
             hidden = {"part_kind": "thinking", "content": ""}
             clear = [one for one in parts if not hidden.items() <= one.items()]  # not encrypted
-            self.put(where, Message("assistant", tuple(map(_part_of, clear)), model=model), item)
+            found = tuple(part for one in clear for part in _parts_of(one))
+            self.put(where, Message("assistant", found, model=model), item)
             self.missing |= {"reasoning"} if len(clear) < len(parts) else set()
             return ""
         asked = [one for one in parts if one.get("part_kind") != "system-prompt"]
@@ -139,18 +140,11 @@ class _PydanticAI(_Log):
         return ""
 
 
-def _part_of(part: dict[str, Json]) -> Part:
-    match kind := as_str(part.get("part_kind")):
-        case "text":
-            return Text(as_str(part.get("content")))
-        case "thinking":
-            return Reasoning(as_str(part.get("content")))
-        case "tool-call":
-            call_id = name_or_none(part.get("tool_call_id"))
-            return ToolCall(as_str(part.get("tool_name")), part.get("args"), call_id)
-        case _ if kind.startswith(("builtin-tool", "native-tool")):
-            return Unparsed(dumps(part), "server_tool")
-    return unknown_part(kind)
+def _parts_of(part: dict[str, Json]) -> list[Part]:
+    kind = as_str(part.get("part_kind"))
+    if kind.startswith(("builtin-tool", "native-tool")):
+        return [Unparsed(dumps(part), "server_tool")]
+    return read_part({**part, "type": kind})
 
 
 def _request_message(part: dict[str, Json]) -> Message:

@@ -41,7 +41,9 @@ from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain"})
-_THOUGHTS = frozenset({"thinking", "reasoning", "Microsoft.Extensions.AI.TextReasoningContent"})
+_THOUGHTS = frozenset(
+    {"thinking", "think", "reasoning", "Microsoft.Extensions.AI.TextReasoningContent"}
+)
 _ENCRYPTED = frozenset({"redacted_thinking", "redacted-reasoning"})
 _CALLS = frozenset({"tool_use", "tool_call", "tool-call", "function_call", "toolCall"})
 _RESULTS = frozenset(
@@ -249,7 +251,7 @@ def _gemini_part(part: dict[str, Json]) -> list[Part]:
 
 def _thought_of(part: dict[str, Json]) -> str:
     """Returns the clear text of a thought, or ""; a summary of it is by another model."""
-    for key in ("thinking", "reasoning", "text", "content"):
+    for key in ("thinking", "think", "reasoning", "text", "content"):
         value = part.get(key)
         text = as_str(value) or as_str(value, "text")
         if text:
