@@ -134,7 +134,9 @@ def _parts(kind: str, data: dict[str, Json]) -> list[Part]:
         return [_result(data)]
     if kind == "binary":
         return [media_of(as_str(data.get("MIMEType")))]
-    return read_part({**data, "type": kind})  # how the user's own shell_command is sent is unknown
+    return read_part(
+        {**data, "type": kind or "part"}
+    )  # shell_command: it is not known how it is sent
 
 
 def _result(data: dict[str, Json]) -> ToolResult:

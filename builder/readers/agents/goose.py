@@ -18,12 +18,10 @@ from builder.conversation import (
     Media,
     Message,
     Part,
-    Reasoning,
     Text,
     ToolCall,
     ToolResult,
     Unparsed,
-    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
@@ -35,6 +33,7 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, n
 from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.rows import missing_records, objects
 from builder.readers.toolkit.unknown_keys import carries_content
+from builder.readers.traces.parts import read_part
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import (
     SESSIONS,
@@ -275,14 +274,8 @@ def _messages(rows: Iterable[_Row], keys: CallKeys) -> list[Message]:
 def _part(item: dict[str, Json], keys: CallKeys) -> Part | None:
     kind, call_id = as_str(item.get("type")), name_or_none(item.get("id"))
     match kind:
-        case "text":
-            text = as_str(item.get("text"))
-            return Text(text) if text else None
         case "image":
             return Media("image", as_str(item.get("mimeType")))
-        case "thinking" | "reasoning":
-            text = as_str(item.get("thinking") or item.get("text"))
-            return Reasoning(text) if text else None
         case "toolRequest" | "frontendToolRequest":
             call = as_dict(item.get("toolCall"))
             value = as_dict(call.get("value"))
@@ -300,7 +293,9 @@ def _part(item: dict[str, Json], keys: CallKeys) -> Part | None:
             listed = output if isinstance(output, list) else as_list(output, "content")
             contents = tuple(map(content_block, _for_model(listed)))
             return ToolResult(contents, call_id, is_error=as_dict(output).get("isError") is True)
-    return None if kind in _SILENT else unknown_part(kind or "nothing")
+        case _ if kind in _SILENT:
+            return None
+    return next(iter(read_part({**item, "type": kind or "nothing"})), None)
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:

@@ -16,7 +16,6 @@ from builder.conversation import (
     Part,
     Reasoning,
     Text,
-    ToolCall,
     ToolResult,
 )
 from builder.problem import Problem
@@ -37,6 +36,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.rows import RecordLog, add_records, objects, refused
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
+from builder.readers.traces.parts import read_call
 from builder.sources.source import Source
 
 _NAME = "grok-cli"
@@ -208,10 +208,7 @@ class _Rows(RecordLog):
             parts = [Reasoning(thought)]
         text = as_str(row.get("content"))
         parts += [Text(text)] if text else []
-        for call in as_dicts(row.get("tool_calls")):
-            arguments = call.get("arguments")
-            made = ToolCall(as_str(call.get("name")), arguments, name_or_none(call.get("id")))
-            parts.append(made)
+        parts += map(read_call, as_dicts(row.get("tool_calls")))
         untrained = "server_tool" if self.server else cut_code(row)
         self.thoughts, self.server = [], False
         model = name_or_none(row.get("model_id"))

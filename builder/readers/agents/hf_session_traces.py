@@ -24,7 +24,6 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content, reasoning
@@ -43,8 +42,8 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.tags import call_of
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
+from builder.readers.traces.parts import read_call
 from builder.sources.source import Source
 
 _NAME = "hf-session-traces"
@@ -127,10 +126,8 @@ class _Session:
             self.messages.append(Message(role, tuple(parts), None, untrained, model=model))
 
     def _call(self, value: Json) -> Part:
-        call = call_of(value)
-        if call is None:
-            return Unparsed(dumps(value), "bad_call")
-        return replace(call, key=self.keys.of(call.id))
+        call = read_call(value)
+        return replace(call, key=self.keys.of(call.id)) if isinstance(call, ToolCall) else call
 
     def _is_called(self, call_id: str | None) -> bool:
         """Returns whether the last turn of the assistant contains the call."""

@@ -37,7 +37,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.rows import RecordLog, add_records, objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted, unknown_names
-from builder.readers.traces.parts import read_part, read_parts
+from builder.readers.traces.parts import read_call, read_part, read_parts
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
@@ -474,11 +474,7 @@ def _message(value: dict[str, Json], kind: str) -> Message:
     role = as_str(value.get("role"))
     if role == "assistant":
         parts = read_parts(value.get("content"))
-        calls = as_dicts(value.get("toolCalls"))
-        parts += [
-            ToolCall(as_str(call.get("name")), call.get("arguments"), name_or_none(call.get("id")))
-            for call in calls
-        ]
+        parts += map(read_call, as_dicts(value.get("toolCalls")))
         return Message(role, tuple(parts), untrained="inserted" if kind else cut_code(value))
     if role == "tool":
         call_id = as_str(value.get("toolCallId"))

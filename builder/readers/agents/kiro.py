@@ -40,6 +40,7 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.rows import RecordLog, add_records, objects, read_objects
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
+from builder.readers.traces.parts import read_call
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, json_column, open_sqlite, rows, tables
 
@@ -168,9 +169,7 @@ def _conversation(where: str, value: dict[str, Json], names: Counter[str]) -> It
             content = as_dict(item)
             text = as_str(content.get("content"))
             parts: list[Part] = [Text(text)] if text else []
-            for call in as_dicts(content.get("tool_uses")):
-                call_id = name_or_none(call.get("id"))
-                parts.append(ToolCall(as_str(call.get("name")), call.get("args"), call_id))
+            parts += map(read_call, as_dicts(content.get("tool_uses")))
             if parts:
                 context = Context.lacking(missing)
                 message = Message("assistant", tuple(parts), place, _stand_in(parts), context)

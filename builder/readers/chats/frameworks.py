@@ -55,7 +55,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import RecordLog
-from builder.readers.traces.parts import PartNotes, read_part
+from builder.readers.traces.parts import PartNotes, read_call, read_part, read_result
 from builder.readers.traces.vercel_ai_sdk import read_ui_message
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import guarded, once, open_sqlite, rows, tables
@@ -278,8 +278,7 @@ def _piece(piece: dict[str, Json]) -> Iterator[Part]:
     elif "reasoning" in piece:
         yield Reasoning(as_str(piece["reasoning"], "reasoning_text"))
     elif call:
-        name, call_id = as_str(call.get("tool_name")), name_or_none(call.get("id"))
-        yield ToolCall(name, call.get("arguments"), call_id)
+        yield read_call(call)
     elif result:
         origin, failed = as_dict(result.get("origin")), result.get("error") is True
         tool, call_id = (name_or_none(origin.get(key)) for key in ("tool_name", "id"))
@@ -311,11 +310,9 @@ class _AutoGen(_Log):
         if text := as_str(item.get("thought")):  # beside calls it is the text of the answer
             parts.append(Text(text) if isinstance(value, list) else Reasoning(text))
         if role == "tool":
-            parts += [_executed(one) for one in as_dicts(value)]
+            parts += map(read_result, as_dicts(value))
         elif role == "assistant" and isinstance(value, list):
-            for call in as_dicts(value):
-                name, call_id = as_str(call.get("name")), name_or_none(call.get("id"))
-                parts.append(ToolCall(name, call.get("arguments"), call_id))
+            parts += map(read_call, as_dicts(value))
         else:
             parts += (
                 Text(one) if isinstance(one, str) else Media("image") for one in one_or_many(value)
@@ -323,12 +320,6 @@ class _AutoGen(_Log):
         speaker = name_or_none(item.get("source")) if role == "assistant" else None
         self.put(where, Message(role, tuple(parts), speaker=speaker), item)
         return ""
-
-
-def _executed(item: dict[str, Json]) -> ToolResult:
-    call_id, name = (name_or_none(item.get(key)) for key in ("call_id", "name"))
-    failed = item.get("is_error") is True
-    return ToolResult(content(item.get("content")), call_id, name, is_error=failed)
 
 
 _AGNO = frozenset({"from_history", "stop_after_tool_call", "add_to_agent_memory"})

@@ -15,13 +15,13 @@ from builder.conversation import (
     Part,
     Reasoning,
     Text,
-    ToolCall,
     ToolResult,
 )
 from builder.jsonio import loads_text
 from builder.readers import declared
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_str, name_of, name_or_none
+from builder.readers.traces.parts import read_call
 from builder.sources.source import Source
 from builder.sources.sqlite_file import read_sessions, rows, session_sizes, tables
 
@@ -89,7 +89,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         parts: list[Part] = []
         for text, part in ((row.get("reasoning"), Reasoning), (row.get("response"), Text)):
             parts += [part(text)] if isinstance(text, str) and text else []
-        parts += map(_call, beside["tool_calls"])
+        parts += map(read_call, beside["tool_calls"])
         own_tools = {as_str(one.get("name")): _definition(one) for one in beside["tool_responses"]}
         offered |= own_tools
         missing = {"system"} if system is None else set()
@@ -107,11 +107,6 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
 def _joined(fragments: list[dict[str, Json]], text: Json) -> str:
     texts = [as_str(one.get("content")) for one in fragments]
     return "\n".join(filter(str.strip, [*texts, as_str(text)]))
-
-
-def _call(row: dict[str, Json]) -> ToolCall:
-    call_id = name_or_none(row.get("tool_call_id"))
-    return ToolCall(as_str(row.get("name")), row.get("arguments"), call_id)
 
 
 def _result(row: dict[str, Json]) -> ToolResult:
