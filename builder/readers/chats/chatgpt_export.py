@@ -28,7 +28,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import loads_text
 from builder.readers import declared
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.history import (
@@ -295,11 +295,8 @@ class _Reading:
 
 def _arguments(name: str, text: str) -> Json:
     """Returns the arguments: the text if it is a JSON object, else an object that contains it."""
-    try:
-        if isinstance(loads(text), dict):
-            return text
-    except JsonFault:
-        pass
+    if isinstance(loads_text(text), dict):
+        return text
     return {"code" if name == "python" else "input": text}
 
 

@@ -10,9 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from builder.conversation import (
-    Content,
     Context,
-    Data,
     Event,
     Json,
     Media,
@@ -24,12 +22,12 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.jsonio import JsonFault, a_json_type, loads
+from builder.jsonio import a_json_type, loads_text
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.api.openai_responses import ItemReading
 from builder.readers.chats.exports import turns
-from builder.readers.toolkit.chat_messages import as_harness, content
+from builder.readers.toolkit.chat_messages import as_harness, content, text_or_data
 from builder.readers.toolkit.history import (
     Chat,
     ChatNode,
@@ -98,24 +96,13 @@ def _block(attributes: dict[str, str], body: str, whole: str) -> Iterator[Part]:
     yield ToolCall(name, _arguments(attributes["arguments"]), call_id)
     result = attributes.get("result") or html.unescape(inner).strip()
     if attributes.get("done") == "true" and result:
-        yield ToolResult(tuple(_result(result)), call_id, name)
+        yield ToolResult(text_or_data(loads_text(result)), call_id, name)
 
 
 def _arguments(text: str) -> Json:
     """Returns the arguments: an object, or JSON text, often itself in a JSON string."""
-    try:
-        value = loads(text)
-    except JsonFault:
-        return text
+    value = loads_text(text)
     return value if isinstance(value, str | dict) else text
-
-
-def _result(text: str) -> Iterator[Content]:
-    try:
-        value = loads(text)
-    except JsonFault:
-        value = text
-    yield Text(value) if isinstance(value, str) else Data(value)
 
 
 def _pieces_of_items(items: list[Json]) -> Iterator[Part]:
