@@ -114,8 +114,8 @@ _CONTINUE = (
 
 _SUMMARY = "compaction_summary"
 _ADDED = "compaction_continuation"
-_REMINDERS = frozenset({"injection", "swarm_mode"})
-"""Kinds of messages that the program inserted as reminders."""
+_REMINDER = "injection"
+"""The kind of messages that the program inserted as reminders."""
 
 
 _KEYS = MESSAGE_KEYS | {"toolCalls", "toolCallId", "origin", "isError", "durationMs", "note"}
@@ -202,8 +202,6 @@ class _Replay(RecordLog):
                 self.tools[as_str(value.get("hash"))] = value.get("tools")
             case "llm.request":
                 self._request(value)
-            case _:  # swarm_mode.exit
-                self.end_swarm_mode()
         return ""
 
     def _note_damage(self, *entries: HistoryEntry) -> None:
@@ -255,7 +253,7 @@ class _Replay(RecordLog):
             RequestHead(self.system) if message.role == "assistant" else None,
             kind=kind,
         )
-        owner = origin.get("ownerPromptId") if kind in _REMINDERS else value.get("id")
+        owner = origin.get("ownerPromptId") if kind == _REMINDER else value.get("id")
         self.prompts[entry] = as_str(owner)
         if origin.get("inTurn") is True:
             self.steered.add(entry)
@@ -372,7 +370,7 @@ class _Replay(RecordLog):
         left_over = [
             entry
             for entry in entries[cut:]
-            if entry.kind in _REMINDERS and self._belongs(entry, entries[:cut], or_to_none=True)
+            if entry.kind == _REMINDER and self._belongs(entry, entries[:cut], or_to_none=True)
         ]
         self.reset()
         self.history.rewind(cut)
@@ -383,7 +381,7 @@ class _Replay(RecordLog):
         self, entry: HistoryEntry, prompts: Sequence[HistoryEntry], *, or_to_none: bool = False
     ) -> bool:
         owner = self.prompts.get(entry, "")
-        if entry.kind not in _REMINDERS or not owner:
+        if entry.kind != _REMINDER or not owner:
             return or_to_none
         return any(_is_prompt(item) and self.prompts.get(item) == owner for item in prompts)
 
@@ -423,12 +421,6 @@ class _Replay(RecordLog):
             at + 1, HistoryEntry(message, entries[at].where, changes=changes, kind=_ADDED)
         )
 
-    def end_swarm_mode(self) -> None:
-        """Removes the reminder of the swarm mode if it is the last message."""
-        entries = self.history.entries
-        if entries and entries[-1].kind == "swarm_mode":
-            self.history.rewind(len(entries) - 1)
-
     def reset(self, entries: Sequence[HistoryEntry] | None = None) -> None:
         """Forgets the open step and its calls; replaces the history, unless it is None."""
         self.open = None
@@ -461,8 +453,6 @@ def _kind(origin: dict[str, Json]) -> str:
     """Returns the kind of an origin, "user-slash" for a skill or plugin that the user called."""
     slash = origin.get("trigger") == "user-slash"
     kind = as_str(origin.get("kind"))
-    if kind == "injection" and origin.get("variant") == "swarm_mode":
-        return "swarm_mode"
     return "user-slash" if slash and kind in ("skill_activation", "plugin_command") else kind
 
 
@@ -495,7 +485,7 @@ _INTERNAL = ("ctitle-", "sklsum-", "dvlt-")
 _HISTORY = frozenset({
     "context.append_message", "context.append_loop_event", "context.undo", "context.clear",
     "context.apply_compaction", "config.update", "profile.bind", "llm.request",
-    "llm.tools_snapshot", "swarm_mode.exit", "agent.switched",
+    "llm.tools_snapshot", "agent.switched",
 })  # fmt: skip
 _REPEATS = frozenset({"agent.message.appended", "turn.prompt", "turn.steer"})
 _STATE = (
