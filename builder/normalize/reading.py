@@ -112,16 +112,19 @@ class _DraftReader:
         """Ids of the blocks of the user that results went past."""
 
     def take(self, message: Message) -> Problem | None:
-        contents: list[Part] = []
+        has_media, unknown = False, 0
         for part in message.parts:
-            contents += part.content if isinstance(part, ToolResult) else (part,)
-        if any(isinstance(one, Text | Reasoning) and is_removed(one.text) for one in contents):
-            detail = "a text was taken out before it was logged"
-            return Problem("redacted", "message", detail, records=0)
-        if message.role != "assistant":
-            for part in message.parts:
-                if isinstance(part, ToolCall):
-                    self.misplaced.append(self._call(part))
+            for one in part.content if isinstance(part, ToolResult) else (part,):
+                if isinstance(one, Text | Reasoning):
+                    if is_removed(one.text):
+                        detail = "a text was taken out before it was logged"
+                        return Problem("redacted", "message", detail, records=0)
+                elif isinstance(one, ToolCall):
+                    if message.role != "assistant":
+                        self.misplaced.append(self._call(one))
+                else:
+                    has_media = has_media or isinstance(one, Media)
+                    unknown += isinstance(one, Unparsed) and one.code == UNKNOWN_PART
         match message.role:
             case "system" | "developer":
                 if (problem := self._system(message)) is not None:
@@ -140,11 +143,9 @@ class _DraftReader:
         elif message.role in ("user", "assistant"):
             self.has_lost = self.answers_lost = False
         self.counts.update(map(unknown_key, message.unknown))
-        if any(isinstance(one, Media) for one in contents):
+        if has_media:
             self.hidden.add("media")  # later turns saw something that a sample cannot show
-        if unknown := sum(
-            isinstance(one, Unparsed) and one.code == UNKNOWN_PART for one in contents
-        ):
+        if unknown:
             self.hidden.add(UNKNOWN_PART)
             if message.role != "assistant":  # else the sample ends before the turn
                 self.counts[UNKNOWN_PART] += unknown

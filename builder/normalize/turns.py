@@ -294,7 +294,7 @@ def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     calls it is left out before another answer (`preamble_dropped`), and else it was cut off.
     """
     draft = _without_preambles(draft)
-    last_target = _last_target(draft, options)
+    last_target = _last_target(draft, options, _hidden(draft, options))
     blocks: list[Block] = []
     joined = 0
     for at, block in enumerate(draft.blocks):
@@ -336,7 +336,7 @@ def _foreign(block: Block) -> str | None:
     return None if block.untrained == REPEAT else block.untrained
 
 
-def _last_target(draft: Draft, options: NormalizeOptions) -> float:
+def _last_target(draft: Draft, options: NormalizeOptions, hidden: _Hidden | None) -> float:
     """Returns the index of the last target: foreign turns before it stay as context.
 
     Infinite if all foreign turns stay, -1 if none does. Answers in a row stay, as one foreign turn,
@@ -347,7 +347,6 @@ def _last_target(draft: Draft, options: NormalizeOptions) -> float:
         return inf
     if options.untrained_turns != "context" and not draft.recorded:
         return -1
-    hidden = _hidden(draft, options)
     blocks = draft.blocks[: None if hidden is None else hidden.at + hidden.stays]
     last, following = -1, 0
     for at in range(len(blocks) - 1, -1, -1):
@@ -448,7 +447,7 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     conversation, else `after_` and the code of the reason. Counts `turns_cut`.
     """
     hidden = _hidden(draft, options)
-    last_target = _last_target(draft, options)
+    last_target = _last_target(draft, options, hidden)
     blocks = [
         replace(block, untrained=_foreign(block) or block.fault, fault=None)
         if _is_showable(block)

@@ -63,7 +63,6 @@ def read_thoughts(parts: Iterable[Part], changes: Counter[str]) -> Iterator[Part
     `changes` counts `think_tags`. A thought that the answer also contains separately is left out.
     """
     parts = tuple(parts)
-    known = {_words(part.text) for part in parts if isinstance(part, Reasoning)}
     for part in parts:
         split = None
         if isinstance(part, Text) and not part.harness and _CLOSE in part.text:
@@ -73,6 +72,7 @@ def read_thoughts(parts: Iterable[Part], changes: Counter[str]) -> Iterator[Part
             continue
         changes["think_tags"] += 1
         thought, rest = split
+        known = {_words(one.text) for one in parts if isinstance(one, Reasoning)}
         if thought.strip() and _words(thought) not in known:
             yield Reasoning(thought)
         if rest.strip():
