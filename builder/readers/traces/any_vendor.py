@@ -48,12 +48,12 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     one_or_many,
 )
-from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.parts import (
     MAX_DECODED,
     PartNotes,
     as_fields,
+    assistant_parts,
     decoded,
     is_message,
     lc_message,
@@ -192,25 +192,8 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
     if called := _calls_in_content(body):
         notes.changes["calls_in_text"] += 1
         return called
-    more = as_dict(fields.get("additional_kwargs"))
-    parts = with_thoughts(read_parts(body), fields, more)
-    if searched(fields, {}):
-        parts.append(Unparsed("search", "server_tool"))
-    if refusal := as_str(fields.get("refusal")):
-        parts.append(Text(refusal))
-    listed = _calls(fields) or _calls(more)
-    legacy = as_dict(fields.get("function_call")) or as_dict(more.get("function_call"))
-    if listed or legacy:
-        parts = [part for part in parts if not isinstance(part, ToolCall)]  # the same calls again
-        parts += [read_call(call) for call in listed]
-    if legacy and not listed:
-        parts.append(read_call(legacy))
-    return without_missing(parts)
-
-
-def _calls(fields: dict[str, Json]) -> list[Json]:
-    """Returns the calls of a message; a single call may be logged without a list."""
-    return one_or_many(decoded(fields.get("tool_calls")) or [])
+    parts = assistant_parts(fields, body)
+    return [*parts, Unparsed("search", "server_tool")] if searched(fields, {}) else parts
 
 
 def _split(message: Message) -> list[Message]:

@@ -417,40 +417,44 @@ def _message(fields: dict[str, Json], kind: str) -> Message:
         content = result_content(fields.get("content"))
         return Message("tool", (replace(result, content=content),))
     if role == "assistant":
-        return Message(role, tuple(_assistant_parts(fields)))
+        return Message(role, tuple(assistant_parts(fields, fields.get("content"))))
     return Message(role, tuple(read_parts(fields.get("content"))))
 
 
-def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
+def assistant_parts(fields: dict[str, Json], content: Json) -> list[Part]:
     """Returns reasoning, text and calls; calls that are logged in several fields are taken once.
 
     LangChain parses `args` leniently, so the provider's own text is preferred if it is logged.
     """
     extra = as_dict(fields.get("additional_kwargs"))
-    content = fields.get("content")
     if isinstance(content, list):  # pieces of streamed calls are also in `tool_call_chunks`
         streamed = ("input_json_delta", "tool_call_chunk")
         content = [part for part in content if as_dict(part).get("type") not in streamed]
     parts = with_thoughts(read_parts(content), extra, fields)
-    if not parts and (refusal := as_str(extra.get("refusal"))):
-        parts.append(Text(refusal))
-    raw = [read_call(item) for item in as_list(extra.get("tool_calls"))]
+    refusal = as_str(fields.get("refusal")) or (as_str(extra.get("refusal")) if not parts else "")
+    parts += [Text(refusal)] if refusal else []
+    raw = [read_call(item) for item in _logged_calls(extra)]
     texts = {call.id: call for call in raw if isinstance(call, ToolCall) and call.id}
     calls: list[Part] = [*_chunked(fields)]
-    for item in as_list(fields.get("tool_calls")) if not calls else ():
+    for item in _logged_calls(fields) if not calls else ():
         call = read_call(item)
         if isinstance(call, ToolCall) and call.id in texts and texts[call.id].name == call.name:
             call = texts[call.id]
         calls.append(call)
     broken = as_list(fields.get("invalid_tool_calls"))
     if not calls and not broken:
-        legacy = as_dict(extra.get("function_call"))
+        legacy = as_dict(fields.get("function_call")) or as_dict(extra.get("function_call"))
         calls = [*raw] or ([read_call(legacy)] if legacy else [])
     if calls or broken:
         parts = [part for part in parts if not isinstance(part, ToolCall)]
     parts += calls
     parts += [Unparsed(as_str(item, "args"), "bad_arguments") for item in broken]
     return without_missing(parts)
+
+
+def _logged_calls(fields: dict[str, Json]) -> list[Json]:
+    """Returns the calls of a message; a single call may be logged without a list."""
+    return one_or_many(decoded(fields.get("tool_calls")) or [])
 
 
 def _chunked(fields: dict[str, Json]) -> list[ToolCall]:
