@@ -122,7 +122,7 @@ def history(body: dict[str, Json]) -> History:
     system = as_dicts(body.get("system"))
     if isinstance(body.get("system"), str):  # not in the API, but some SDKs accept it
         system = [{"text": body["system"]}]
-    if parts := tuple(_parts(system)):
+    if parts := tuple(read_blocks(system)):
         messages.append(Message("system", parts))
     blocks: list[dict[str, Json]] = []
     for message in as_dicts(body.get("messages")):
@@ -158,7 +158,7 @@ def _messages(
     role: str, blocks: list[dict[str, Json]], thoughts: Sequence[Part] = ()
 ) -> Iterator[Message]:
     """Yields the messages of a logged message: its tool results, then its other content."""
-    results, rest = results_apart(_parts(blocks))
+    results, rest = results_apart(read_blocks(blocks))
     if results:
         yield Message("tool", results)
     if not any(isinstance(part, Reasoning) for part in rest):
@@ -167,7 +167,8 @@ def _messages(
         yield Message(role[:40], rest)
 
 
-def _parts(blocks: Iterable[dict[str, Json]]) -> Iterator[Part]:
+def read_blocks(blocks: Iterable[dict[str, Json]]) -> Iterator[Part]:
+    """Yields the parts of blocks."""
     for logged in blocks:
         block = _set(logged)
         part = _part(block)
@@ -243,7 +244,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     logged = as_dict(body.get("output")).get("message")
     if not isinstance(logged, dict):
         return ()
-    parts = list(_parts(_blocks(logged.get("content"))))
+    parts = list(read_blocks(_blocks(logged.get("content"))))
     kept = tuple(
         unknown_part("toolResult") if isinstance(part, ToolResult) else part for part in parts
     )

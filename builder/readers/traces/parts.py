@@ -25,9 +25,9 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers.api import anthropic
-from builder.readers.api.gemini import SERVER_PARTS
+from builder.readers.api import anthropic, bedrock, gemini
 from builder.readers.toolkit.chat_messages import compact_result
+from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -62,6 +62,10 @@ _CALL_IDS = ("toolCallId", "tool_call_id")
 _SERVER = frozenset({"server_tool_call", "server_tool_call_response"})
 _WITHOUT_CONTENT = frozenset({"thoughtSignature", "thought_signature", "thought", "index"})
 _BEDROCK = frozenset({"text", "json"})
+_OF_BEDROCK = frozenset(
+    {"toolUse", "toolResult", "reasoningContent", "cachePoint", "image", "audio", "video"}
+)
+"""Keys of its blocks that Gemini's parts do not have."""
 _OUTPUTS = frozenset({"text", "json", "content", "error-text", "error-json", "execution-denied"})
 """Types of the AI SDK's outputs since version 5: {"type": "text", "value": …}."""
 _MISSING = frozenset({"None", "null", "undefined"})
@@ -223,30 +227,11 @@ def read_part(item: Json) -> list[Part]:
     if kind == "compaction" or kind.endswith(("_tool_use", "_tool_result")):
         own = anthropic.read_part(part)
         return [] if own is None else [own]
-    return _gemini_part(part) if not kind else [unknown_part(kind)]
-
-
-def _gemini_part(part: dict[str, Json]) -> list[Part]:
-    """Reads a part of Gemini (camel or snake case) or Bedrock, whose only field is its type."""
-    match part:
-        case {"function_call": dict(call)} | {"functionCall": dict(call)} | {"toolUse": dict(call)}:
-            return [read_call({**call, "id": call.get("toolUseId", call.get("id"))})]
-        case {"function_response": dict(result)} | {"functionResponse": dict(result)}:
-            return [read_result(result)]
-        case {"toolResult": dict(result)}:
-            return [read_result({**result, "id": result.get("toolUseId")})]
-        case {"reasoningContent": dict(thought)}:
-            words = as_str(thought, "reasoningText", "text")
-            return [Reasoning(words)] if words else []
-        case {"cachePoint": _}:
-            return []
-        case {"image": _} | {"audio": _} | {"video": _}:
-            return [Media(next(key for key in ("image", "audio", "video") if key in part))]
-        case {"inline_data": _} | {"inlineData": _} | {"file_data": _} | {"fileData": _}:
-            return [Media("file")]
-    if not SERVER_PARTS.isdisjoint(part):
-        return [Unparsed(next(iter(part)), "server_tool")]
-    return [] if set(part) <= _WITHOUT_CONTENT else [unknown_part(next(iter(part)))]
+    if kind:
+        return [unknown_part(kind)]
+    if not _OF_BEDROCK.isdisjoint(part):
+        return list(bedrock.read_blocks([part]))
+    return [] if set(part) <= _WITHOUT_CONTENT else gemini.read_parts([part], CallKeys(""))
 
 
 def _thought_of(part: dict[str, Json]) -> str:
