@@ -1,4 +1,4 @@
-"""MessagePack: the meaning of each marker, and that no bytes are harmful."""
+"""MessagePack: what has no equivalent in JSON, and that no bytes are harmful."""
 
 import pytest
 from hypothesis import given
@@ -12,18 +12,8 @@ from builder.readers.traces.langchain import MAX_DEPTH, MsgpackFault, unpack
     ("data", "value"),
     [
         (b"\x07", 7),
-        (b"\xff", -1),
-        (b"\xc0", None),
-        (b"\xc2", False),
-        (b"\xc3", True),
-        (b"\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00", 1.5),
-        (b"\xcc\xff", 255),
-        (b"\xd1\xff\x00", -256),
         (b"\xcf" + b"\xff" * 8, 2**64 - 1),
-        (b"\xa2hi", "hi"),
-        (b"\xd9\x02hi", "hi"),
         (b"\x92\x01\xa1a", [1, "a"]),
-        (b"\xdc\x00\x01\x05", [5]),
         (b"\x82\xa1a\x01\x05\x02", {"a": 1, "5": 2}),
         (b"\xc4\x03abc", {"__class__": "bytes", "size": 3}),
         # extensions: a constructor with one argument, a model of fields, one of another kind
