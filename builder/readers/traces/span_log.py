@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from builder.readers.toolkit.comparison import (
     is_same_turn,
     with_request_keys,
 )
+from builder.readers.toolkit.history import upwards
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces import mlflow, openinference, otel_genai, vercel_spans
 from builder.readers.traces.otel_genai import SpanReading
@@ -40,19 +41,10 @@ from builder.readers.traces.spans import (
 from builder.readers.traces.tool_runs import ToolRun, ToolRuns
 from builder.sources.source import Source
 
-_MAX_ANCESTORS = 50
-"""Maximum number of levels above a span that are searched for its agent."""
-
-_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "arguments")
-
-
-def _without_parameters(tools: Iterable[Json]) -> int:
-    """Returns how many definitions lack parameters; the conventions advise against logging them."""
-    functions = (as_dict(tool, "function") or as_dict(tool) for tool in tools)
-    return sum(
-        "name" in function and not any(key in function for key in _SCHEMAS)
-        for function in functions
-    )
+_SCHEMAS = frozenset(
+    {"parameters", "input_schema", "inputSchema", "parameters_json_schema", "arguments"}
+)
+"""Keys of a definition's parameters, which the conventions advise against logging."""
 
 
 class _AgentTools:
@@ -71,11 +63,9 @@ class _AgentTools:
 
     def of(self, trace: str, span: str) -> tuple[Json, ...] | None:
         """Returns the tools of the nearest agent above a span; None if nothing is known."""
-        for _ in range(_MAX_ANCESTORS):
-            span = self._parents.get((trace, span), "")
-            if (tools := self._tools.get((trace, span))) is not None:
-                return tools
-        return None
+        above = upwards(span, lambda one: self._parents.get((trace, one)))
+        found = (self._tools.get((trace, one)) for one in above if one != span)
+        return next((tools for tools in found if tools is not None), None)
 
 
 _READERS: dict[str, Callable[[Span], SpanReading | None]] = {
@@ -312,8 +302,9 @@ class _Log:
         tools = event.tools
         if origin.tools is None:
             tools = self._agents.of(origin.trace, origin.span)
-        if incomplete := _without_parameters(tools or ()):
-            changes["tools_without_parameters"] += incomplete
+        functions = (as_dict(tool, "function") or as_dict(tool) for tool in tools or ())
+        if bare := sum("name" in one and _SCHEMAS.isdisjoint(one) for one in functions):
+            changes["tools_without_parameters"] += bare
         return replace(
             event,
             id=f"{origin.session}/{event.id}" if origin.session else event.id,
