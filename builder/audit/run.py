@@ -34,8 +34,7 @@ from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.finding import AuditFinding, FindingExample
 from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
-from builder.qwen3.calls import ParseFault
-from builder.qwen3.flat import to_dialogue, written_style
+from builder.qwen3.flat import dialogue_of
 from builder.qwen3.render import counts, in_parity, render_sample, spans, tokens_by_part
 from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Dialogue, Sample
@@ -277,7 +276,7 @@ def _row(
     sample = item.sample
     if not isinstance(sample, Sample):
         return FindingExample(where, detail=sample[0].message)
-    dialogue = _dialogue(sample)
+    dialogue = dialogue_of(sample)
     meta = item.meta
     if verdict is not None and verdict.tokens and verdict.tokens_by_part:
         meta = replace(
@@ -300,13 +299,6 @@ def _row(
     return AuditRow(
         number, item.split, where, sample, dialogue, meta, item.failed_calls, without_secrets
     )
-
-
-def _dialogue(sample: Sample) -> Dialogue | None:
-    try:
-        return to_dialogue(sample, written_style(sample))
-    except ParseFault:
-        return None
 
 
 def _measured(

@@ -14,41 +14,15 @@ from builder.jsonio import dumps
 from builder.readers import ENTRY_POINT_GROUP
 
 PACKAGES = (
-    DISTRIBUTION,
-    "transformers",
-    "tokenizers",
-    "jinja2",
-    "orjson",
-    "msgpack",
-    "jmespath",
-    "kingfisher-secret-scanner",
-    "phonenumberslite",
-    "python-stdnum",
-    "jsonschema",
-    "jsonschema-rs",
-    "google-re2",
-    "ahocorasick-rs",
-    "gigatoken",
-    "datasets",
-    "pyarrow",
-    "pyyaml",
-    "numpy",
-    "pandas",
-    "brotli",
+    *(DISTRIBUTION, "transformers", "tokenizers", "jinja2", "orjson", "jmespath"),
+    *("kingfisher-secret-scanner", "phonenumberslite", "python-stdnum", "jsonschema"),
+    *("jsonschema-rs", "google-re2", "ahocorasick-rs", "gigatoken", "datasets", "pyarrow"),
+    *("pyyaml", "numpy", "pandas", "brotli", "msgpack"),
 )
 """The distributions whose version a result depends on, where they are installed."""
 
 OTHER_ROOMS = (
-    "api",
-    "capture",
-    "card",
-    "cli",
-    "config",
-    "export",
-    "output",
-    "push",
-    "report",
-    "trainers",
+    *("api", "capture", "card", "cli", "config", "export", "output", "push", "report", "trainers"),
     "view",
 )
 """The rooms that no result depends on: a change in them keeps finished work.

@@ -296,6 +296,14 @@ def sent_back(server: str, turn: Turn, style: Style) -> Turn:
 _XML = "<tool_call>\n<function="
 
 
+def dialogue_of(sample: Sample) -> Dialogue | None:
+    """Returns the structured form of a sample, however it is written; None if it has none."""
+    try:
+        return to_dialogue(sample, written_style(sample))
+    except ParseFault:
+        return None
+
+
 def written_style(sample: Sample) -> Style:
     """Returns a style in which the sample can be read."""
     is_xml, between, edges = False, "\n", ("", "")

@@ -13,8 +13,7 @@ from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import dataset_rows
 from builder.jsonio import dumps
 from builder.paths import expand_home
-from builder.qwen3.calls import ParseFault
-from builder.qwen3.flat import to_dialogue, written_style
+from builder.qwen3.flat import dialogue_of
 from builder.sample import Sample
 
 BAD = "(no sample)"
@@ -151,9 +150,8 @@ def _dataset_facts(dataset: str) -> _DatasetFacts:
 
 
 def _count_tools(facts: _DatasetFacts, sample: Sample) -> None:
-    try:
-        dialogue = to_dialogue(sample, written_style(sample))
-    except ParseFault:
+    dialogue = dialogue_of(sample)
+    if dialogue is None:
         facts.count("tools", BAD)
         return
     for turn in dialogue.turns:

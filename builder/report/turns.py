@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from re import Pattern
 from types import MappingProxyType
 
-from builder.audit.failures import ERROR, is_error, placed
+from builder.audit.failures import failed_calls
 from builder.conversation import Json
 from builder.dataset.forms import targets as trained_answers
 from builder.jsonio import depth, dumps
 from builder.qwen3.calls import ParseFault
-from builder.qwen3.flat import split_answer, split_responses, written_style
+from builder.qwen3.flat import dialogue_of, split_answer, split_responses, written_style
 from builder.qwen3.templates import Style
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 from builder.report.html import EMPTY, Html, cut, join, macro, omission, tag, text
@@ -513,14 +513,9 @@ def failures_of(sample: Sample, logged: Mapping[str, str] | None) -> dict[int, s
 
     `logged` are the failures that the log states; None: the wording of the results decides.
     """
-    if logged is not None:
-        return {place.turn + 1: shorten(failure, 20) for place, failure in placed(logged).items()}
-    style = written_style(sample)
-    return {
-        at: ERROR
-        for at, (role, content) in enumerate(sample.messages)
-        if role == "user" and any(map(is_error, split_responses(content, style) or ()))
-    }
+    dialogue = dialogue_of(sample)
+    failures = failed_calls(dialogue, logged) if dialogue is not None else {}
+    return {place.turn + 1: shorten(failure, 20) for place, failure in failures.items()}
 
 
 def as_written(value: Json) -> str:

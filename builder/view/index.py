@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import urlencode
 
-from builder.audit.failures import ERROR, is_error
+from builder.audit.failures import ERROR, failed_calls
 from builder.codes import meaning, meaning_of_change
 from builder.conversation import LEVEL_MEANINGS, LEVELS, Json
 from builder.dataset.rejects import Reject
@@ -33,9 +33,9 @@ from builder.dataset.store import (
     decoded,
     messages,
 )
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import dumps
 from builder.ledger import ranked
-from builder.qwen3.render import RESPONSE_CLOSE, RESPONSE_OPEN
+from builder.qwen3.flat import dialogue_of
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.sample import Sample
 from builder.text import number, shorten
@@ -344,48 +344,28 @@ def _outcome(value: Mapping[str, Json]) -> Iterator[str]:
 
 # -- what a row contains ---------------------------------------------------------------------------
 
-_CALL = re.compile(r'<tool_call>\s*(?:\{"name": ("(?:[^"\\]|\\.)*")|<function=([^<>\n]{1,400})>)')
-
 
 @dataclass(slots=True)
 class _RowCounts:
     """The assistant turns of a row, the names of the called tools, and how many calls failed."""
 
     turns: int = 0
-    calls: list[str] = field(default_factory=list)
+    calls: Sequence[str] = ()
     errors: int = 0
 
 
 def row_counts(row: DatasetRow) -> _RowCounts:
-    """Counts a row, whatever it contains."""
-    logged = row.failed_calls
-    counts = _RowCounts(errors=sum(failure == ERROR for failure in (logged or {}).values()))
-    for message in messages(content(row)):
-        role, written = message.get("role"), as_str(message.get("content"))
-        if role == "assistant":
-            counts.turns += 1
-            counts.calls += _calls(written) if "<tool_call>" in written else ()
-        elif role == "tool" or (role == "user" and written.startswith(RESPONSE_OPEN)):
-            counts.errors += sum(map(is_error, _responses(written) if logged is None else ()))
-    return counts
-
-
-def _calls(written: str) -> Iterator[str]:
-    for match in _CALL.finditer(written):
-        if match[2]:
-            yield match[2]
-            continue
-        try:
-            yield as_str(loads(match[1].encode("utf-8", "surrogatepass")))
-        except JsonFault:
-            continue
-
-
-def _responses(written: str) -> list[str]:
-    if not written.startswith(RESPONSE_OPEN):
-        return [written]
-    pieces = written.split(RESPONSE_OPEN)[1:]
-    return [piece.rpartition(RESPONSE_CLOSE)[0].strip("\n") for piece in pieces]
+    """Counts a row; of one without a sample that can be parsed, only the turns."""
+    dialogue = dialogue_of(row.sample) if isinstance(row.sample, Sample) else None
+    if dialogue is None:
+        roles = [message.get("role") for message in messages(content(row))]
+        return _RowCounts(roles.count("assistant"))
+    failures = failed_calls(dialogue, row.failed_calls).values()
+    return _RowCounts(
+        sum(turn.role == "assistant" for turn in dialogue.turns),
+        [call.name for turn in dialogue.turns for call in turn.calls],
+        sum(failure == ERROR for failure in failures),
+    )
 
 
 REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}

@@ -1,6 +1,6 @@
 """Reads what agents write piece by piece: printed streams of events, Letta Code's transcripts.
 
-Source: docs/formats/event-streams.md, letta-code.md.
+Source: docs/formats/event-streams.md, docs/formats/letta-code.md.
 """
 
 from __future__ import annotations
