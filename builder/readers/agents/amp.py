@@ -41,23 +41,11 @@ from builder.readers.toolkit import (
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import first_of, name_of
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.toolkit.unknown_keys import message_keys, noted
 from builder.sources.source import Source
 
 NAME = "amp"
 
-_KEYS = MESSAGE_KEYS | {
-    "messageId", "userState", "agentMode", "meta", "state", "turnElapsedMs", "interrupted",
-    "fileMentions", "discoveredGuidanceFiles", "parentToolUseId", "readAt", "dtwMessageID",
-    "protocolMessageID", "protocolMessageVersion", "createdAt",
-}  # fmt: skip
-"""Keys of a message."""
-_COLUMNS = frozenset({
-    "v", "created", "messages", "agentMode", "nextMessageId", "meta", "env", "title", "~debug",
-    "creatorUserID", "relationships", "updatedAt", "activatedSkills", "pinned",
-    "multiplayerExpiresAt", "agent",
-})  # fmt: skip
-"""Keys of a thread."""
 _ENDED = frozenset({"done", "error", "cancelled", "rejected-by-user"})
 _DENIED = frozenset({"rejected-by-user", "rejected"})
 
@@ -97,7 +85,7 @@ def read(source: Source) -> Iterator[Event]:
                 context=Context.lacking({"system", "tools"}),
             )
 
-    return read_rows(source, thread, _COLUMNS)
+    return read_rows(source, thread, NAME)
 
 
 def _stretches(thread: dict[str, Json]) -> Iterator[list[Message]]:
@@ -139,7 +127,7 @@ def _messages(value: Json, missing: set[str]) -> Iterator[Message]:
             missing.add("history")
         if any(as_dict(item.get("userState")).values()) or item.get("fileMentions"):
             missing.add("reminders")
-    for message in noted(messages, item, _KEYS):
+    for message in noted(messages, item, message_keys(NAME)):
         if message.parts:
             yield message
 

@@ -32,7 +32,7 @@ from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.rows import logged_outcome, read_each, row_name, splits
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
+from builder.readers.toolkit.unknown_keys import message_keys, noted, unknown_names
 from builder.sources.source import Source
 
 _CALLS = frozenset({"api_action", "code_action"})
@@ -44,12 +44,6 @@ _ROLES = {"user": "user", "agent": "assistant", "assistant": "assistant", "syste
 _FINISH, _FINISH_END = "<finish>", "</finish>"
 
 _Contents = tuple[Content, ...]
-
-_KEYS = MESSAGE_KEYS | {
-    "class_", "source", "function", "kwargs", "description", "reasoning_content", "language",
-    "reward", "url", "axtree", "html", "image_observation", "viewport_size", "annotations",
-}  # fmt: skip
-"""Keys of an action or observation."""
 
 
 def _recognise(source: Source) -> str | None:
@@ -109,8 +103,8 @@ class _Trajectory:
             self._act(item)
         else:
             self._add_message("user", (unknown_part(kind or "none"),))
-        if unknown_names(item, _KEYS):
-            self.messages[-1:] = noted(self.messages[-1:], item, _KEYS)
+        if unknown_names(item, keys := message_keys("adp")):
+            self.messages[-1:] = noted(self.messages[-1:], item, keys)
 
     def _act(self, item: dict[str, Json]) -> None:
         if self.answered or not self.messages or self.messages[-1].role != "assistant":
@@ -247,6 +241,4 @@ def _unwrapped(value: Json) -> Json:
     return value[1:-1] if isinstance(value, str) else value
 
 
-READER = declared(
-    "adp", recognise=_recognise, read=read_each(_trajectory, {"content", "details"}), splits=splits
-)
+READER = declared("adp", recognise=_recognise, read=read_each(_trajectory, "adp"), splits=splits)

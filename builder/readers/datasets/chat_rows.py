@@ -55,7 +55,7 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import logged_outcome, read_each, read_rows, row_name, splits
 from builder.readers.toolkit.thoughts import thoughts_of_keys
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_message
+from builder.readers.toolkit.unknown_keys import message_keys, noted, unknown_message
 from builder.sources.source import Source
 
 Tools = tuple[Json, ...] | None
@@ -174,10 +174,6 @@ def _nemotron(where: str, row: dict[str, Json], names: Counter[str]) -> Conversa
 # -- When2Call: calls in <TOOLCALL> tags, pairs of responses, and the benchmark's questions --------
 
 _RESPONSES = ("chosen_response", "rejected_response")
-_WHEN2CALL_COLUMNS = frozenset({
-    *_RESPONSES, "question", "answers", "correct_answer", "target_tool", "orig_tools",
-    "orig_question",
-})  # fmt: skip
 _KINDS = frozenset({"direct", "tool_call", "request_for_info", "cannot_answer"})
 """The kinds of the test's answers, of which one is right."""
 _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
@@ -428,8 +424,6 @@ def _without_agent_keys(item: dict[str, Json]) -> Json:
 
 # -- DataClaw: sessions of several agents, calls and results in `tool_uses` ------------------------
 
-_DATACLAW_KEYS = MESSAGE_KEYS | {"tool_uses", "content_parts"}
-
 
 def _is_dataclaw(row: dict[str, Json]) -> bool:
     messages = as_dicts(row.get("messages"))
@@ -484,7 +478,7 @@ def _dataclaw_messages(message: dict[str, Json]) -> Iterator[Message]:
     if len(uses) < len(logged) if isinstance(logged, list) else logged is not None:
         parts.append(Unparsed(dumps(logged), "bad_call"))
     spoken = Message(as_str(message.get("role"))[:40], tuple(parts))
-    yield noted([spoken], message, _DATACLAW_KEYS)[0]
+    yield noted([spoken], message, message_keys("dataclaw"))[0]
     if results:
         yield Message("tool", tuple(results))
 
@@ -493,11 +487,10 @@ def of_rows(
     name: str,
     recognise: Callable[[Source], str | None],
     row: Callable[[str, dict[str, Json], Counter[str]], Event],
-    columns: str = "",
     **hooks: Any,
 ) -> Reader:
-    """Returns the reader of a dataset with one conversation in each row and these columns."""
-    read = read_each(row, columns.split())
+    """Returns the reader of a dataset with one conversation in each row."""
+    read = read_each(row, name)
     return declared(name, recognise=recognise, read=read, **{"splits": splits, **hooks})
 
 
@@ -506,41 +499,35 @@ READERS = (
         "toolmind",
         claims(_is_toolmind, "conversations of role and content, with tools"),
         _toolmind,
-        "episode",
     ),
     of_rows(
         "nemotron",
         claims(_is_nemotron, "rows of uuid, license and messages"),
         _nemotron,
-        "used_in reasoning capability_target domain version generator system_prompt",
     ),
     declared(
         "when2call",
         recognise=claims(
             _is_when2call, "rows of tools with questions, responses or calls of When2Call"
         ),
-        read=lambda source: read_rows(source, _when2call, _WHEN2CALL_COLUMNS),
+        read=lambda source: read_rows(source, _when2call, "when2call"),
         splits=splits,
     ),
     of_rows(
         "toucan",
         claims(_is_toucan, "rows of uuid and messages with subset_name or target_tools"),
         _toucan,
-        "subset_name question target_tools available_tools question_quality_assessment"
-        " response_quality_assessment message_num_words",
     ),
     of_rows(
         "swe-smith",
         _recognise_swe_smith,
         _swe_smith,
-        "instance_id traj_id patch repo",
         splits=None,
     ),
     of_rows(
         "dataclaw",
         claims(_is_dataclaw, "rows with session_id and messages, calls in tool_uses"),
         _dataclaw,
-        "session_id project git_branch start_time end_time stats",
         unsettled=lambda source: (
             f"{source.name}: DataClaw changes results, and parallel calls look like calls one"
             " after another; read the agent's own sessions"

@@ -380,10 +380,6 @@ def _results(
     return results
 
 
-_TURN_COLUMNS = frozenset({
-    "system_prompt", "system_message", "function_description",
-    "chosen_messages", "rejected_messages",
-})  # fmt: skip
 _TOOL_COLUMNS = ("tools", "tool_defs", "functions", "function_description")
 _TURNS = (
     "conversations", "messages", "chosen_messages", "conversation", "dialogue", "dialog", "turns",
@@ -423,7 +419,7 @@ def _has_other_roles(items: list[Json]) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields a conversation for each row, and one for each rejected answer of a preference."""
-    return read_rows(source, _turns_of_row, _TURN_COLUMNS)
+    return read_rows(source, _turns_of_row, "sharegpt")
 
 
 def _turns_of_row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
@@ -539,11 +535,7 @@ READERS = (
     declared(
         "prompt-completion",
         recognise=_recognise,
-        read=lambda source: read_rows(
-            source,
-            _events,
-            {"text", "history", "context"}.union(_QUESTIONS, _WORSE, *_COLUMNS, *_PREFERENCES),
-        ),
+        read=lambda source: read_rows(source, _events, "prompt-completion"),
         splits=splits,
     ),
     declared("sharegpt", recognise=_recognise_conversations, read=read, splits=splits),

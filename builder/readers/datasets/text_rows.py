@@ -47,7 +47,7 @@ from builder.readers.toolkit.tags import (
     take_listed_tools,
 )  # fmt: skip
 from builder.readers.toolkit.thoughts import thoughts_of_keys
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.toolkit.unknown_keys import message_keys, noted
 
 # -- ToolACE: `[Market Trends API(type="INDEX", country="us"), other.f(a=1)]` ----------------------
 
@@ -215,7 +215,6 @@ def _mark(body: str, at: int, *, keep_space: bool = False) -> tuple[str, int]:
 # -- Dolci (Olmo): calls as Python text in `function_calls`, results of role environment -----------
 
 _DOLCI_OWN = frozenset({"functions", "function_calls"})
-_DOLCI_KEYS = MESSAGE_KEYS | _DOLCI_OWN
 _DOLCI_FORMAT = re.compile(
     r"You are provided with function signatures within <functions></functions> XML tags\.\s*"
     r"|Output any function calls within <function_calls></function_calls> XML tags\.\s*"
@@ -244,7 +243,7 @@ def _dolci(where: str, row: dict[str, Json], names: Counter[str]) -> Conversatio
     messages: list[Message] = []
     for item in items:
         read = [*_dolci_messages(item, messages[-1:], defined - {""}, changes)]
-        messages += noted(read, item, _DOLCI_KEYS) if read else ()
+        messages += noted(read, item, message_keys("dolci")) if read else ()
     name = row_name(where, row.get("id"), names)
     return published(name, where, messages, tools, changes, problems)
 
@@ -476,18 +475,15 @@ READERS = (
         "dolci",
         claims(_is_dolci, "messages with functions and function_calls"),
         _dolci,
-        "dataset_source source_dataset",
     ),
     of_rows(
         "glaive",
         claims(_is_glaive, "rows of system and chat with USER: and ASSISTANT: segments"),
         _glaive,
-        "chat",
     ),
     of_rows(
         "xlam",
         claims(_is_xlam, "rows of query, tools and answers, or with a section of tools"),
         _xlam,
-        "query answers instruction output",
     ),
 )

@@ -37,9 +37,6 @@ from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import logged_outcome, read_rows
 from builder.sources.source import Source
 
-_COLUMNS = frozenset({
-    "answer_generation", "tree", "trys", "query", "query_id", "forward_args", "compare_candidates",
-})  # fmt: skip
 _HALLUCINATED = "invalid_hallucination_function_name"
 """The name that messages give to a tool that does not exist; the tree has the called name."""
 
@@ -59,7 +56,7 @@ def _recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields, for each answer, the chain for training and a conversation for every other branch."""
-    return read_rows(source, _answer, _COLUMNS)
+    return read_rows(source, _answer, "toolbench")
 
 
 def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterator[Event]:

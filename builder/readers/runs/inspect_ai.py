@@ -36,7 +36,7 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, n
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import logged_outcome, not_object
 from builder.readers.toolkit.thoughts import with_thoughts
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.toolkit.unknown_keys import message_keys, noted
 from builder.sources.source import Record, Source
 from builder.sources.zip_file import first_name, member, members, sizes
 
@@ -46,8 +46,6 @@ _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
 """A reference to a text; `tc` was the scheme in 2024."""
 _SILENT = frozenset({"data"})
 """Content with internal data of a provider (ContentData)."""
-_KEYS = MESSAGE_KEYS | {"source", "function", "error", "internal"}
-"""Keys of a message that are known."""
 _CUT_SHORT = frozenset({"max_tokens", "model_length", "content_filter"})
 
 
@@ -87,7 +85,7 @@ def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Messag
     An assistant message that the model did not generate (an example of the dataset, an operator's
     text) is marked `inserted`.
     """
-    return noted(_messages(as_dict(item), texts, stop_reason), item, _KEYS)
+    return noted(_messages(as_dict(item), texts, stop_reason), item, message_keys(NAME))
 
 
 def _messages(message: dict[str, Json], texts: Texts, stop_reason: str) -> list[Message]:

@@ -31,7 +31,7 @@ from builder.readers.toolkit.chat_messages import as_harness, content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.rows import logged_outcome, objects, outcome_beside, outcome_of_records
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
+from builder.readers.toolkit.unknown_keys import message_keys, noted, unknown_names
 from builder.sources.source import Source
 
 _Parts = tuple[Content, ...]
@@ -40,14 +40,6 @@ _RETRY = (
     "If you have retried several times, try a completely different approach.\n"
 )
 _PROCEED = "Now proceed and carry out this plan."
-
-_KEYS = MESSAGE_KEYS | {
-    "system_prompt", "task", "task_images", "plan", "facts", "step_number", "timing",
-    "model_input_messages", "model_output_message", "model_output", "code_action", "observations",
-    "observations_images", "tool_observations", "action_output", "token_usage", "is_final_answer",
-    "error", "start_time", "end_time", "duration", "agent_memory", "raw", "step",
-}  # fmt: skip
-"""Keys of a step, and of the message of its answer."""
 
 
 @dataclass(slots=True)
@@ -154,8 +146,9 @@ class _Memory:
                     if message.get("role") == "system"
                 ]
             differs = requests.differs if "step_number" in step else differs
-            found = noted(_step(step, requests), step, _KEYS)
-            if extra := unknown_names(as_dict(step.get("model_output_message")), _KEYS):
+            keys = message_keys("smolagents")
+            found = noted(_step(step, requests), step, keys)
+            if extra := unknown_names(as_dict(step.get("model_output_message")), keys):
                 found[:1] = [replace(one, unknown=(*one.unknown, *extra)) for one in found[:1]]
             messages += found
         if messages:

@@ -50,7 +50,7 @@ from builder.readers.toolkit.rows import (
     outcome_beside,
     read_each,
 )
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.toolkit.unknown_keys import message_keys, noted
 from builder.sources.source import Source
 
 # -- mini-swe-agent: `.traj.json` files, and bare lists of its messages ----------------------------
@@ -210,7 +210,6 @@ def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
 # -- rows of a table: nebius/SWE-agent-trajectories and its copies --------------------------------
 
 _ROLES = {"system": "system", "user": "user", "ai": "assistant"}
-_KEYS = MESSAGE_KEYS | {"text", "system_prompt", "mask", "cutoff_date"}
 _EXITS = ("Exit due to ", "Exiting due to ")
 """The beginnings of the step that SWE-agent adds when an error or limit ends a run."""
 
@@ -239,7 +238,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     for item in items[: len(items) - changes["exit_message"]]:
         role = as_str(item.get("role"))
         text = item.get("text") or item.get("system_prompt")
-        messages += noted([Message(_ROLES.get(role, role[:40]), content(text))], item, _KEYS)
+        messages += noted(
+            [Message(_ROLES.get(role, role[:40]), content(text))], item, message_keys("swe-agent")
+        )
     if not any(message.role == "assistant" for message in messages):
         return Problem("no_response", where, "no answer of the model")
     return Conversation(
@@ -255,21 +256,12 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     )
 
 
-read = read_each(
-    _row, {"instance_id", "model_name", "target", "generated_patch", "eval_logs", "exit_status"}
-)
-"""Yields a conversation for each row."""
+_read_rows = read_each(_row, "swe-agent")
 
 _Item = tuple[str, dict[str, Json]]
 """An item of a history with its place."""
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
 """Keys that only SWE-agent's history items have."""
-
-_HISTORY_KEYS = MESSAGE_KEYS | {
-    "agent", "message_type", "thought", "action", "is_demo", "tool_call_ids", "tags",
-    "thinking_blocks", "demo",
-}  # fmt: skip
-"""Keys of a message of a history."""
 
 
 def _recognise_runs(source: Source) -> str | None:
@@ -300,7 +292,7 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
 def _read_run(source: Source) -> Iterator[Event]:
     """Yields one conversation for each agent of each attempt, or for each row."""
     if any(map(_is_row, source.peek.objects)):
-        yield from read(source)
+        yield from _read_rows(source)
         return
     value = source.document()
     if isinstance(value, Problem):
@@ -437,7 +429,7 @@ def _conversation(
     steps: _Steps,
     problems: tuple[Problem, ...] = (),
 ) -> Conversation:
-    messages = [noted([_message(item)], item, _HISTORY_KEYS)[0] for _, item in items]
+    messages = [noted([_message(item)], item, message_keys("swe-agent"))[0] for _, item in items]
     has_calls = any(map(calls, messages))
     missing = {"tools"} if has_calls else set()
     if not any(item.role == "system" for item in messages):

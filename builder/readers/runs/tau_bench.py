@@ -31,7 +31,7 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, n
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import logged_outcome, objects, read_each
 from builder.readers.toolkit.tags import call_of
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.toolkit.unknown_keys import message_keys, noted
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -84,12 +84,6 @@ _STOP = "###STOP###"
 _GREETING = "Hi! How can I help you today?"
 """The first message, by tau2's orchestrator (DEFAULT_FIRST_AGENT_MESSAGE)."""
 _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
-
-_KEYS = MESSAGE_KEYS | {
-    "requestor", "raw_data", "tool_messages", "error", "cost", "turn_idx", "tick_id",
-    "generation_time_seconds", "contains_speech", "is_audio", "audio_content", "audio_path",
-}  # fmt: skip
-"""Keys of a message of a simulation."""
 
 
 def _is_store(folder: Listing) -> bool:
@@ -227,7 +221,7 @@ def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
         messages = [message for answer in answers for message in _messages(answer, changes)]
     else:
         messages = _message(item, changes)
-    return noted(messages, item, _KEYS)
+    return noted(messages, item, message_keys("tau2-bench"))
 
 
 def _message(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
@@ -279,7 +273,7 @@ READERS = (
     declared(
         "tau-bench",
         recognise=_recognise,
-        read=read_each(_run, {"traj", "messages_display", "task_id", "trial"}),
+        read=read_each(_run, "tau-bench"),
     ),
     declared("tau2-bench", recognise=_recognise_two, read=read, is_store=_is_store),
 )

@@ -31,10 +31,6 @@ from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import logged_outcome, read_rows, splits
 from builder.sources.source import Source
 
-_COLUMNS = frozenset({
-    "traces", "task", "env", "nodes", "errors", "calls", "agent", "verifiers", "version", "ok",
-})  # fmt: skip
-
 
 def _recognise(source: Source) -> str | None:
     for item in source.peek.objects:
@@ -250,6 +246,6 @@ def _definition(tool: Json) -> Json:
 READER = declared(
     "verifiers",
     recognise=_recognise,
-    read=lambda source: read_rows(source, _episode, _COLUMNS),
+    read=lambda source: read_rows(source, _episode, "verifiers"),
     splits=splits,
 )

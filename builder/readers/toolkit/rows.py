@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -27,7 +27,7 @@ from builder.readers.toolkit.marks import snake
 from builder.readers.toolkit.narrow import one_or_many
 from builder.readers.toolkit.places import ignored, unique_name
 from builder.readers.toolkit.tables import listed, words
-from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
+from builder.readers.toolkit.unknown_keys import count_columns, row_columns
 from builder.sources.source import Record, Source
 
 # -- how a run ended according to its log ---------------------------------------------------------
@@ -189,12 +189,13 @@ def splits(source: Source) -> bool:
     return source.peek.kind == "jsonl"
 
 
-def read_rows(source: Source, row: Row, columns: Collection[str] = frozenset()) -> Iterator[Event]:
+def read_rows(source: Source, row: Row, name: str = "") -> Iterator[Event]:
     """Yields the events of each row, or a Problem if the record is not an object.
 
-    `columns` are those of the format; other columns with text are counted (`unknown_column`).
+    Columns with text that keys/NAME.toml of the format does not have are counted
+    (`unknown_column`).
     """
-    known = ROW_COLUMNS.union(columns)
+    known = row_columns(name)
     names: Counter[str] = Counter()
     for record in objects(source.records(), "the row is "):
         if isinstance(record, Problem):
@@ -238,11 +239,10 @@ def read_objects(source: Source, row: Row, prefix: str = "") -> Iterator[Event]:
 
 
 def read_each(
-    row: Callable[[str, dict[str, Json], Counter[str]], Event],
-    columns: Collection[str] = frozenset(),
+    row: Callable[[str, dict[str, Json], Counter[str]], Event], name: str = ""
 ) -> _ReadHook:
     """Returns the `read` hook of a format with one conversation in each row (`read_rows`)."""
-    return lambda source: read_rows(source, lambda *record: [row(*record)], columns)
+    return lambda source: read_rows(source, lambda *record: [row(*record)], name)
 
 
 def refused(source: Source, detail: str) -> Iterator[Event]:

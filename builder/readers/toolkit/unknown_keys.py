@@ -355,6 +355,8 @@ class KnownKeys:
     bodies      its records hold requests and responses of any API
     left_out    {path of keys: patterns}: a record that has one of these texts at the path is left
                 out as a whole, under a code
+    message     keys of a message, or of a step, beside `MESSAGE_KEYS`
+    row         columns of a row beside `ROW_COLUMNS`
     """
 
     known: frozenset[str] = frozenset()
@@ -365,6 +367,8 @@ class KnownKeys:
     beginnings: tuple[str, ...] = ()
     bodies: bool = False
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    message: frozenset[str] = frozenset()
+    row: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, text: str) -> KnownKeys:
@@ -381,6 +385,8 @@ class KnownKeys:
             beginnings=beginnings,
             bodies=table.get("bodies") is True,
             left_out=left_out,
+            message=_names(table.get("message", "")),
+            row=_names(table.get("row", "")),
         )
 
     def unknown_in(self, value: Json) -> list[str]:
@@ -452,6 +458,18 @@ def shipped_keys(name: str, *, is_alone: bool = False) -> KnownKeys | None:
     known = own.known.union(*(keys.known for keys in others))
     free = frozenset(name for keys in others for name in keys.free if name not in own.known)
     return replace(own, known=known, free=own.free | free)
+
+
+@cache
+def message_keys(name: str) -> frozenset[str]:
+    """Returns the keys that messages of a built-in format may have."""
+    return MESSAGE_KEYS | (shipped_keys(name) or KnownKeys()).message
+
+
+@cache
+def row_columns(name: str) -> frozenset[str]:
+    """Returns the columns that rows of a built-in format may have."""
+    return ROW_COLUMNS | (shipped_keys(name) or KnownKeys()).row
 
 
 @dataclass(frozen=True, slots=True)
