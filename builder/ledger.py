@@ -107,12 +107,14 @@ class Ledger:
             Account.of("calls", self.calls_logged, self.calls_kept, self.calls_dropped),
         )
 
-    def add_records(self, other: Ledger) -> None:
-        """Adds the record counts of one result."""
-        self.read += other.read
-        self.used += other.used
-        self.ignored.update(other.ignored)
-        self.rejected.update(other.rejected)
+    def add(self, other: Ledger) -> None:
+        """Adds all counts of another ledger."""
+        for item in fields(self):
+            mine, more = getattr(self, item.name), getattr(other, item.name)
+            if isinstance(mine, Counter):
+                mine.update(more)
+            else:
+                setattr(self, item.name, mine + more)
 
     def leave_out(self, code: str) -> None:
         """Counts a sample that is left out under the code."""

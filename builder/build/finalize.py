@@ -213,12 +213,7 @@ def _count_records(
 ) -> None:
     ledger = built.ledger
     for result in results:
-        ledger.add_records(result.summary.ledger)
-        ledger.found += result.summary.ledger.found
-        ledger.calls_logged += result.summary.ledger.calls_logged
-        ledger.calls_dropped.update(result.summary.ledger.calls_dropped)
-        ledger.samples_found += result.summary.ledger.samples_found
-        ledger.samples_left_out.update(result.summary.ledger.samples_left_out)
+        ledger.add(result.summary.ledger)
         built.pairs_left_out.update(result.summary.pairs_left_out)
         built.bugs += result.summary.bugs
         built.rejects += result.summary.rejects

@@ -246,16 +246,17 @@ def _ledger(folder: _BuiltFolder) -> Ledger:
 
     That is the folder's records, dropped calls, and samples that were left out.
     """
-    dropped = folder.ledger.calls_dropped
-    left_out = folder.ledger.samples_left_out
-    ledger = Ledger(
-        calls_logged=dropped.total(),
-        calls_dropped=dropped.copy(),
-        samples_found=left_out.total(),
-        samples_left_out=left_out.copy(),
+    known = folder.ledger
+    return Ledger(
+        read=known.read,
+        used=known.used,
+        ignored=known.ignored,
+        rejected=known.rejected,
+        calls_logged=known.calls_dropped.total(),
+        calls_dropped=known.calls_dropped,
+        samples_found=known.samples_left_out.total(),
+        samples_left_out=known.samples_left_out,
     )
-    ledger.add_records(folder.ledger)
-    return ledger
 
 
 def _unused(folder: _BuiltFolder) -> Iterator[ConversationEntry]:

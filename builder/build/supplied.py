@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from builder.capture.commands import logs_command
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.normalize.options import AgentDefinitions
@@ -176,6 +176,5 @@ def _unreadable(key: str, path: Path, error: OSError) -> UsageError:
     """Returns the error of a file that cannot be read; one that is missing may be captured."""
     text = f"{key} {str(path)!r}: {error.strerror or error}"
     if isinstance(error, FileNotFoundError):
-        text += f"; an agent's own: builder capture --definitions -o {shlex.quote(path.name)} --"
-        text += " claude -p hi (docs/capture.md)"
+        text += f"; those of agents: {logs_command(())} (docs/capture.md)"
     return UsageError(text)

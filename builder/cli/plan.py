@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from builder.api import build_dataset, find_sources, recognise
 from builder.audit.counts import Counts
@@ -29,22 +30,6 @@ SETTINGS: Sequence[tuple[str, Keys]] = (
 """The name of each setting, and its keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    setting: str
-    samples: int
-    tokens: int
-    trained_turns: int
-    match: float
-    longest: int
-    options: str
-
-    @property
-    def cells(self) -> Sequence[str]:
-        numbers = [f"{self.samples:,}", f"{self.tokens:,}", f"{self.trained_turns:,}"]
-        return [self.setting, *numbers, f"{self.match:.0%}", f"{self.longest:,}"]
-
-
 def print_plan(config: Config, workers: int, output: Output) -> int:
     """Builds some of the files with each setting in a temporary folder, and prints the results.
 
@@ -56,17 +41,22 @@ def print_plan(config: Config, workers: int, output: Output) -> int:
     count = min(FILES, len(files))
     inputs = tuple(files[at * len(files) // count] for at in range(count))
     rows = [*_rows(replace(config, inputs=inputs), workers)]
-    if not any(row.samples for row in rows):
+    if not any(row["samples"] for row in rows):
         raise UsageError(f"--plan: no sample could be built from {counted(count, 'file')}")
     if output.as_json:
-        print_json({"files": count, "of": len(files), "settings": [asdict(row) for row in rows]})
+        print_json({"files": count, "of": len(files), "settings": rows})
     elif not output.quiet:
         head = ("", "samples", "tokens", "trained turns", "match", "longest")
-        for line in aligned([head, *(row.cells for row in rows)]):
+        keys = (name.replace(" ", "_") for name in head[1:])
+        written = {key: ".0%" if key == "match" else "," for key in keys}
+        lines = [[row["setting"], *(f"{row[key]:{form}}" for key, form in written.items())]
+                 for row in rows]  # fmt: skip
+        for line in aligned([head, *lines]):
             print(line)
         print(f"from {count:,} of {counted(len(files), 'file')}")
         for row in rows:
-            print(f"{row.setting}: {f'add {row.options}' if row.options else 'this command'}")
+            options = row["options"]
+            print(f"{row['setting']}: {f'add {options}' if options else 'this command'}")
     return 0
 
 
@@ -82,7 +72,7 @@ def _files(config: Config) -> Iterator[InputSection]:
             yield replace(item, path=UserPath(str(source.path))) if is_here else item
 
 
-def _rows(config: Config, workers: int) -> Iterator[_Row]:
+def _rows(config: Config, workers: int) -> Iterator[dict[str, Any]]:
     mode = config.verify.options.mode
     with TemporaryDirectory(prefix="builder-plan-") as folder:
         for number, (name, keys) in enumerate(SETTINGS):
@@ -90,12 +80,12 @@ def _rows(config: Config, workers: int) -> Iterator[_Row]:
             built = build_dataset([], out, config=config.with_keys(keys), workers=workers)
             counts = built.audit.counts if built.audit is not None else Counts()
             changed = {key: to for key, to in keys.items() if config.with_keys({key: to}) != config}
-            yield _Row(
-                name,
-                built.ledger.samples,
-                built.tokens,
-                counts.turns,
-                counts.parity[mode] / max(counts.turns, 1),
-                max(counts.lengths, default=0),
-                " ".join(f"--set {key}={value}" for key, value in changed.items()),
-            )
+            yield {
+                "setting": name,
+                "samples": built.ledger.samples,
+                "tokens": built.tokens,
+                "trained_turns": counts.turns,
+                "match": counts.parity[mode] / max(counts.turns, 1),
+                "longest": max(counts.lengths, default=0),
+                "options": " ".join(f"--set {key}={value}" for key, value in changed.items()),
+            }
