@@ -601,6 +601,8 @@ def configurations(
     texts: dict[str, str] = {}
     for trainer in trainers:
         difference = difference_of(trainer, variant, facts)
+        if dropped := trainer.drops(facts).partition(" (")[0]:
+            difference = f"drops {dropped}" + (f"; {difference}" if difference else "")
         exactness = f"Not exact: {difference}." if difference else _EXACT
         head = f"# {exactness}\n" + (f"# {beyond}\n" if beyond else "")
         for path in trainer.run(variant)[1]:
