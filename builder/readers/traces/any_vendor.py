@@ -481,9 +481,11 @@ def _answer(parts: Sequence[Part], fault: str | None = None) -> Outcome:
 
 
 def _from_list(items: list[Json], notes: PartNotes) -> Outcome:
-    """Returns messages, parts, calls, or generations, whichever the list contains."""
+    """Returns messages, parts, calls, choices or generations, whichever the list contains."""
     values = [decoded(item) for item in items]
     first = as_dict(values[0] if values else None)
+    if isinstance(first.get("message"), dict) and "finish_reason" in first:
+        return _from_choices({"choices": values}, notes) or Outcome()
     if isinstance(first.get("generation_info"), dict) or first.get("type") == "ChatGeneration":
         return _from_generations({"generations": [values]}, notes) or Outcome()
     named = any(key in first for key in ("toolName", "function")) and "role" not in first
