@@ -1,12 +1,11 @@
-"""Plants secrets, personal data, near duplicates and evaluation items in logs, and audits builds.
+"""Plants secrets and personal data in logs, and audits builds.
 
 Prints how many of them the audits find and how many are left in the dataset.
 
     python scripts/audit_planted.py LOGS… [--seed N]
 
-The logs are copied. Secrets and personal data are inserted into existing texts (JSON and JSON Lines
-only); near duplicates and evaluation items are additional conversations. The same logs are built
-with and without scrubbing, so that only what reaches a dataset counts.
+The logs are copied, and the texts inserted into existing ones (JSON and JSON Lines only). The same
+logs are built with and without scrubbing, so that only what reaches a dataset counts.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ from builder.audit.options import AuditOptions
 from builder.audit.result import Audit
 from builder.audit.run import audit
 from builder.finding import GateAction
-from builder.paths import UserPath
 from builder.scrub.personal import is_card, is_iban
 
-SECRETS, PERSONAL, PAIRS, ITEMS = 200, 100, 50, 20
+SECRETS, PERSONAL = 200, 100
 WRITTEN = ("text", "content", "output", "value")
 """Keys under which a log stores text written by a person or a model."""
 
@@ -112,16 +110,6 @@ def _places(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
                 yield from _places(item)
 
 
-def prose(draw: random.Random, count: int) -> str:
-    """Returns `count` random words."""
-    return " ".join("".join(draw.choices(string.ascii_lowercase, k=6)) for _ in range(count))
-
-
-def conversation(text: str, answer: str) -> str:
-    content = [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
-    return json.dumps({"messages": content, "tools": []}) + "\n"
-
-
 def build(logs: Path, out: Path, settings: str) -> float:
     config = out.with_suffix(".yaml")
     config.write_text(f"audit: {settings}\n")
@@ -143,10 +131,6 @@ def data(out: Path) -> str:
 
 def everything(out: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file())
-
-
-def samples(audited: Audit, code: str) -> int:
-    return sum(item.samples for item in audited.findings if item.code == code)
 
 
 def places(audited: Audit, name: str) -> int:
@@ -174,20 +158,11 @@ def main() -> None:
         draw.shuffle(made)
         planted = _plant(planting, made, SECRETS)
         named = _plant(planting, personal(draw), PERSONAL)
-        evaluation = [{"question": prose(draw, 24)} for _ in range(ITEMS)]
-        (work / "evaluation.json").write_text(json.dumps(evaluation))
-        own = [conversation(f"{prose(draw, 9)} {item['question']}", "ok") for item in evaluation]
-        for _ in range(PAIRS):
-            text = prose(draw, 120)
-            twin = text.split()
-            twin[draw.randrange(len(twin))] = prose(draw, 1)
-            own += [conversation(text, "ok"), conversation(" ".join(twin), "ok")]
-        (logs / "planted.jsonl").write_text("".join(own))
         build(logs, work / "kept", "{secrets: report}")
         seconds = build(
             logs,
             work / "scrubbed",
-            "{secrets: redact, personal_data: pseudonymise, near_duplicates: drop}",
+            "{secrets: redact, personal_data: pseudonymise}",
         )
         _print(work, planted, named, seconds)
 
@@ -206,9 +181,7 @@ def _print(work: Path, planted: list[str], named: list[str], seconds: float) -> 
     kept = data(work / "kept").encode()
     written = everything(work / "scrubbed")
     clean = audit(str(work / "clean"), AuditOptions())
-    before = audit(
-        str(work / "kept"), AuditOptions(contamination=(UserPath(str(work / "evaluation.json")),))
-    )
+    before = audit(str(work / "kept"), AuditOptions())
     started = time.perf_counter()
     after = audit(str(work / "scrubbed"), AuditOptions())
     audited = time.perf_counter() - started
@@ -221,12 +194,6 @@ def _print(work: Path, planted: list[str], named: list[str], seconds: float) -> 
         print(f"  recall {recall:.3f}: {len(left)} are left in any file of the scrubbed dataset")
         print(f"  {found} more places found than in the logs without them")
         print(f"  places that an audit of the scrubbed dataset finds: {places(after, name)}")
-    rejects = (work / "scrubbed" / "rejects.jsonl").read_text(encoding="utf-8").splitlines()
-    dropped = [row for row in map(json.loads, rejects) if row["code"] == "near_duplicate"]
-    own = sum(row["source"] == "planted.jsonl" for row in dropped)
-    print(f"near duplicates: {PAIRS} pairs planted, one of {own} of them is dropped")
-    print(f"  {len(dropped) - own} dropped that were already in the logs")
-    print(f"contamination: {ITEMS} samples planted, {samples(before, 'contaminated')} found")
     print(f"build {seconds:.1f} s, audit {audited:.1f} s, {after.samples} samples")
     code = cli.main(["verify", str(work / "scrubbed"), "--quiet"])
     print(f"verify of the scrubbed dataset: {'all proven' if code == 0 else 'FAILED'}")
