@@ -1,7 +1,5 @@
-"""The published templates of the Qwen3 family: recognised, proven against, or refused."""
+"""The published templates of the Qwen3 family: parity, thoughts, our renderer of each."""
 
-import hashlib
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -9,46 +7,13 @@ from hypothesis import given
 from support.conversations.foreign import foreign, wrapped
 from support.conversations.masks import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
 from support.pages.differences import blocks, is_shown
-from support.templates.published import FAMILY, text_of
+from support.templates.published import text_of
 from support.templates.targets import TEMPLATE, with_template
 
 from builder.qwen3.render import counts, render
-from builder.qwen3.templates import TEMPLATES, Style, Thoughts
+from builder.qwen3.templates import Thoughts
 from builder.sample import Sample
 from builder.verify.verifier import Verifier
-
-DEFAULT = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
-HYBRID = Style()
-VERBATIM = Style(Thoughts.verbatim)
-QWQ = Style(Thoughts.last, None, "\n\n")
-STYLES = {
-    "Qwen3 original (2025-04)": HYBRID,
-    "Qwen3": HYBRID,
-    "Qwen3 Instruct-2507": VERBATIM,
-    "Qwen3 Thinking-2507": HYBRID,
-    "Qwen3-VL Instruct": VERBATIM,
-    "Qwen3-VL Thinking": HYBRID,
-    "Qwen2.5": Style(Thoughts.verbatim, DEFAULT, f"{DEFAULT}\n\n"),
-    "QwQ-32B": QWQ,
-    "QwQ-32B (early text)": replace(QWQ, thoughts=Thoughts.dropped),
-}
-PLAIN_SAMPLES = {
-    **{name: SAMPLES[name] for name in ("plain", "two queries", "continued")},
-    "system": Sample((("system", "Be brief."), *PLAIN.messages), (TOOL,)),
-    "system alone": Sample((("system", "Be brief."), *TWO_QUERIES.messages)),
-    "two calls and a text": Sample(
-        (
-            ("user", "How long?"),
-            ("assistant", f"I count.\n{CALL}\n{CALL}"),
-            (
-                "user",
-                "<tool_response>\n1\n</tool_response>\n<tool_response>\n2\n</tool_response>",
-            ),
-            ("assistant", "One, two."),
-        ),
-        (TOOL,),
-    ),
-}
 
 PARITY = {
     "Qwen3 original (2025-04)": {"plain": (2, 1), "two queries": (2, 1), "thoughts": (2, 0)},
@@ -75,27 +40,7 @@ def target(request):
     return known(request.param)
 
 
-each_target = pytest.mark.parametrize("target", FAMILY, indirect=True, scope="module")
-
-
-def test_every_known_template_is_taken_from_a_package():
-    assert set(FAMILY) == set(STYLES) == set(PARITY)
-    assert {item.name for item in TEMPLATES.values()} >= set(FAMILY)
-
-
-@each_target
-def test_its_name_and_style_are_known(target, request):
-    name = request.node.callspec.params["target"]
-    assert target.template_name == name
-    assert target.style == STYLES[name]
-    assert TEMPLATES[hashlib.sha256(text_of(name).encode()).hexdigest()].name == name
-
-
-@pytest.mark.quick(3)
-@each_target
-def test_samples_without_thoughts_are_proven(target):
-    for name, sample in PLAIN_SAMPLES.items():
-        assert Verifier(target).check(sample).findings == (), name
+each_target = pytest.mark.parametrize("target", PARITY, indirect=True, scope="module")
 
 
 LATE = (("user", "a"), ("assistant", "b"), ("system", "c"), ("user", "d"), ("assistant", "e"))
@@ -183,7 +128,7 @@ def test_a_template_in_the_style_of_qwq_is_recognised_without_any_package():
     assert text != TEMPLATE
     found = with_template(text)
     assert (found.template_name, found.style.thoughts) == ("unknown", Thoughts.last)
-    for name, sample in PLAIN_SAMPLES.items():
-        assert Verifier(found).check(sample).findings == (), name
+    for name in ("plain", "two queries", "continued"):
+        assert Verifier(found).check(SAMPLES[name]).findings == (), name
     visible = Sample((*TWO_QUERIES.messages[:3], ("assistant", f"{NONE}d")))
     assert Verifier(found).check(visible).text.endswith(f"assistant\n{NONE}d<|im_end|>\n")
