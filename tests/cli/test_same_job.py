@@ -15,7 +15,7 @@ import urllib.request
 import pytest
 from aiohttp import web
 from support.places import DATA, ROOT
-from support.runs.builds import files
+from support.runs.builds import contents, files
 from support.runs.commands import run
 
 import builder
@@ -46,14 +46,6 @@ def printed(*arguments, code=0, cwd="."):
     return json.loads(done.stdout)
 
 
-def contents(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".builder-collect" not in path.parts
-    }
-
-
 def same_build(built, folder, _):
     shown = printed("build", DATA / "codex", "-o", folder / "one", "--workers", 1)
     made = builder.build_dataset(DATA / "codex", folder / "other")
@@ -67,19 +59,8 @@ def same_verify(built, folder, _):
     bad = folder / "bad.jsonl"
     bad.write_bytes(next(built.glob("data/*.jsonl")).read_bytes() + b'{"messages": 7}\n')
     options = {"require": ["schema", "engine"], "mode": "thinking"}
-    command = [
-        "--require",
-        "schema",
-        "--require",
-        "engine",
-        "--mode",
-        "thinking",
-        "--masks",
-        "trl",
-        "--unit",
-        "turn",
-    ]
-    shown = printed("verify", bad, *command, code=1)
+    command = "--require schema --require engine --mode thinking --masks trl --unit turn"
+    shown = printed("verify", bad, *command.split(), code=1)
     reports = []
     summary = builder.verify_dataset(
         bad, options=options, masks=["trl"], unit="turn", on_report=reports.append
@@ -228,7 +209,7 @@ def same_diff(built, folder, _):
     assert printed("diff", built, other, code=1) == builder.diff_datasets(built, rows).to_json()
 
 
-JOBS = (
+JOBS = [
     "audit",
     "build",
     "capture",
@@ -239,7 +220,7 @@ JOBS = (
     "report",
     "verify",
     "view",
-)
+]
 """The rooms whose work a command does through the API."""
 
 PRINTED = {"left_out_line", "preloading", "result"}

@@ -14,18 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.places import DATA, ROOT
+from support.runs.builds import contents
 from support.runs.commands import run
 
 from builder.collect.job import collect_logs, document_grew, holds_all
 from builder.problem import UsageError
-
-
-def contents(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".builder-collect" not in path.parts
-    }
 
 
 @pytest.fixture

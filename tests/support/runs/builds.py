@@ -23,6 +23,14 @@ def lines(path):
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
+def contents(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".builder-collect" not in path.parts
+    }
+
+
 def files(out):
     """Returns the contents of a folder, without what may differ between two runs."""
     found = {
