@@ -15,11 +15,10 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -132,59 +131,6 @@ def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
     return tallies
 
 
-FolderMutation = Callable[[Path, Path], object]
-"""Mutates a built folder, given a file in data/ and its counterpart in meta/."""
-
-
-def _rewrite(edit: Callable[[list[bytes]], list[bytes]], *, meta: bool = False) -> FolderMutation:
-    def mutation(data: Path, about: Path) -> None:
-        path = about if meta else data
-        path.write_bytes(b"".join(line + b"\n" for line in edit(lines_in(path))))
-
-    return mutation
-
-
-IN_A_FOLDER: dict[str, tuple[FolderMutation, str]] = {
-    "line lost": (_rewrite(lambda lines: lines[:-1]), "changed"),
-    "line twice": (_rewrite(lambda lines: [lines[0], *lines]), "changed"),
-    "lines swapped": (_rewrite(lambda lines: [lines[1], lines[0], *lines[2:]]), "changed"),
-    "line cut": (_rewrite(lambda lines: [lines[0][:-5], *lines[1:]]), "format"),
-    "two samples on a line": (_rewrite(lambda lines: [lines[0] + lines[1], *lines[2:]]), "format"),
-    "byte that is not UTF-8": (
-        _rewrite(lambda lines: [lines[0][:40] + b"\xff" + lines[0][40:]]),
-        "format",
-    ),
-    "line written compactly": (
-        _rewrite(lambda lines: [lines[0].replace(b'": ', b'":'), *lines[1:]]),
-        "changed",
-    ),
-    "line of meta/ lost": (_rewrite(lambda lines: lines[:-1], meta=True), "changed"),
-    "meta/ without its file": (lambda data, about: about.unlink(), "changed"),
-    "data/ without its file": (lambda data, about: data.unlink(), "changed"),
-    "a file added": (
-        lambda data, about: data.with_name("more.jsonl").write_bytes(data.read_bytes()),
-        "changed",
-    ),
-    "manifest lost": (lambda data, about: (data.parents[1] / "manifest.json").unlink(), "changed"),
-}
-
-
-def tally_folder(verifier: Verifier, folder: Path) -> dict[str, Tally]:
-    """Returns the tallies of mutations to the files of a built folder."""
-    tallies = {}
-    for name, (mutation, code) in IN_A_FOLDER.items():
-        with tempfile.TemporaryDirectory() as scratch:
-            copied = Path(scratch) / "out"
-            shutil.copytree(folder, copied, ignore=shutil.ignore_patterns(".state"))
-            data = sorted((copied / "data").glob("*.jsonl"))[0]
-            mutation(data, copied / "meta" / data.name)
-            reports = verify_dataset(str(copied), verifier, None)
-            found = {finding.code for report in reports for finding in report.findings}
-        tallies[name] = Tally()
-        tallies[name].add(found, frozenset((code,)))
-    return tallies
-
-
 def build_data(out: Path, template: str | None = None) -> Iterator[Path]:
     """Builds the logs in data/, without and with thoughts; returns the folders."""
     for reasoning in ("drop", "keep"):
@@ -210,8 +156,6 @@ def run(datasets: list[Path], most: int, template: str | None = None, *, complet
     codes = found_alone(verifier, [(line.unit, line.row) for line in lines])
     alarms = sum(map(bool, codes))
     tallies = tally(verifier, lines, most)
-    for folder in (dataset for dataset in datasets if complete and dataset.is_dir()):
-        tallies.update(tally_folder(verifier, folder))
     show(tallies)
     applied = sum(kind.applied for kind in tallies.values())
     caught = sum(kind.caught for kind in tallies.values())

@@ -223,6 +223,14 @@ CHANGES = {
         lambda out, _: edit(out / "data" / NAME, lambda data: data + b"\n"),
         {(f"data/{NAME}", 0)},
     ),
+    "lines swapped": (
+        lambda out, _: edit(out / "data" / NAME, lambda _: b"\n".join([*LINES[::-1], b""])),
+        {(f"data/{NAME}", 0), (f"data/{NAME}", 1), (f"data/{NAME}", 3)},
+    ),
+    "a line that is not UTF-8": (
+        lambda out, _: edit(out / "data" / NAME, lambda data: data.replace(b"hi 1", b"hi \xff")),
+        {(f"data/{NAME}", 0), (f"data/{NAME}", 2)},
+    ),
     "a line repeated": (
         lambda out, _: edit(out / "data" / NAME, lambda data: data + LINES[2] + b"\n"),
         {(f"data/{NAME}", 0), (f"data/{NAME}", 4)},
@@ -265,7 +273,7 @@ def test_a_change_in_a_folder_is_detected_and_its_place_named(built, verifier, n
     change(built, verifier)
     _, wrong = verify(built, verifier)
     assert set(wrong) == places
-    assert "changed" in set.union(*wrong.values()) <= {"changed", "repeated"}
+    assert "changed" in set.union(*wrong.values()) <= {"changed", "repeated", "format"}
 
 
 def test_a_manifest_cannot_name_files_outside_the_folder(tmp_path, verifier):
