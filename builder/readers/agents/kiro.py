@@ -424,17 +424,14 @@ def _read_session(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _Log(RecordLog):
-    """The lines so far. `again` is the entry that the next line repeats, after a rewind."""
-
     model: str | None = None
-    again: int | None = None
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         kind, data = value.get("kind"), as_dict(value.get("data"))
         if _is_state(value):
             return "state"
         name = as_str(data.get("message_id"))
-        if self._repeats(name):
+        if self.history.repeats(name):
             return "repeated_message"
         parts = [part for item in as_dicts(data.get("content")) for part in _parts(item)]
         if kind == "AssistantMessage":
@@ -442,37 +439,16 @@ class _Log(RecordLog):
                 context = Context.lacking(self.missing)
                 code = _stand_in(parts) or cut_code(data)
                 message = Message("assistant", tuple(parts), name or where, code, context)
-                self._append(message, where, name, RequestHead(model=self.model))
+                self.history.append(message, where, RequestHead(model=self.model), kind=name)
         elif kind in ("Prompt", "ToolResults"):
             for role, sent in zip(("tool", "user"), results_apart(parts), strict=True):
                 if sent:
-                    self._append(Message(role, sent), where, name)
+                    self.history.append(Message(role, sent), where, kind=name)
         else:
             if carries_content(value):
-                self._append(unknown_message(kind), where, name)
+                self.history.append(unknown_message(kind), where, kind=name)
             return unknown_code(kind)
         return ""
-
-    def _append(
-        self, message: Message, where: str, name: str, head: RequestHead | None = None
-    ) -> None:
-        if self.again is not None:
-            self.history.rewind(self.again)
-            self.again = None
-        self.history.append(message, where, head, kind=name)
-
-    def _repeats(self, name: str) -> bool:
-        """Returns whether a line repeats a message: a rewind writes the kept ones again."""
-        names = [entry.kind for entry in self.history.entries]
-        if not name or name not in names:
-            return False
-        at = self.again
-        if at is None or names[at : at + 1] != [name]:
-            at = names.index(name)
-        while names[at : at + 1] == [name]:  # a line may be several messages
-            at += 1
-        self.again = at
-        return True
 
 
 def _parts(item: dict[str, Json]) -> Iterator[Part]:

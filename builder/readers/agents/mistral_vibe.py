@@ -361,11 +361,8 @@ def _read(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _Session:
-    """The rows of a session. `again`: the entry that the next row repeats, in a joined log."""
-
     history: SessionHistory
     meta: dict[str, Json]
-    again: int | None = None
 
     def events(self, rows: Iterable[Record | Problem]) -> Iterator[Event]:
         """Yields a Problem for each damaged row, and the conversations."""
@@ -389,13 +386,10 @@ class _Session:
                 if head.system is None:  # version 1 logs the prompt as the first message
                     head = replace(head, system=name_or_none(row.get("content")))
                 continue
-            if self._repeats(row):
+            if self.history.repeats(_row_id(row)):
                 continue
             if row.get("context_boundary") == "compaction":
                 self.history.replace()
-            if self.again is not None:
-                self.history.rewind(self.again)
-                self.again = None
             entry = self.history.append(message, where, kind=_row_id(row))
             if message.role == "assistant":
                 entry.request = head
@@ -404,18 +398,6 @@ class _Session:
                 missing += ["tools"] if head.tools is None else []
                 entry.message = replace(message, context=Context.lacking(missing))
         yield from self.history.conversations(records)
-
-    def _repeats(self, row: dict[str, Json]) -> bool:
-        """Returns whether a row repeats an earlier one: the log was written again, and joined."""
-        ids = [entry.kind for entry in self.history.entries]
-        name = _row_id(row)
-        if self.again is not None and self.again < len(ids) and ids[self.again] == name:
-            self.again += 1
-            return True
-        if self.again is None and row.get("message_id") is not None and name in ids:
-            self.again = ids.index(name) + 1
-            return True
-        return False
 
 
 def _row_id(row: dict[str, Json]) -> str:

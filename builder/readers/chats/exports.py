@@ -25,7 +25,6 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
-    Unparsed,
     unknown_part,
 )
 from builder.readers import declared
@@ -45,6 +44,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.rows import read_objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.traces.parts import read_part
 from builder.sources.source import Source
 
 _BASE = ("system", "tools")
@@ -227,10 +227,6 @@ def _pieces(blocks: list[dict[str, Json]]) -> Iterator[Part]:
             case "thinking":
                 if not _is_cut(block) and as_str(block.get("thinking")).strip():
                     yield Reasoning(as_str(block["thinking"]))
-            case "tool_use":
-                name, call_id = name_or_none(block.get("name")), name_or_none(block.get("id"))
-                made = ToolCall(name, block.get("input"), call_id) if name else None
-                yield made or Unparsed("", "bad_call")
             case "tool_result":
                 yield ToolResult(
                     tuple(_result(block.get("content"))),
@@ -238,10 +234,8 @@ def _pieces(blocks: list[dict[str, Json]]) -> Iterator[Part]:
                     name_or_none(block.get("name")),
                     is_error=flag_or_none(block.get("is_error")),
                 )
-            case kind if kind in _SCREEN:
-                pass
-            case kind:
-                yield unknown_part(kind)
+            case kind if kind not in _SCREEN:
+                yield from read_part(block)
 
 
 def _text(text: str) -> Iterator[Part]:

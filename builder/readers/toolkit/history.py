@@ -120,6 +120,7 @@ class SessionHistory:
     prefix: str = ""
     entries: list[HistoryEntry] = field(default_factory=list)
     _session: str | None = None
+    _again: int | None = None
     _past: list[tuple[list[HistoryEntry], int | None]] = field(default_factory=list)
 
     def append(
@@ -131,9 +132,29 @@ class SessionHistory:
         kind: str = "",
     ) -> HistoryEntry:
         """Appends a message and returns its entry, which may still be changed."""
+        if self._again is not None:
+            self.rewind(self._again)
+            self._again = None
         entry = HistoryEntry(message, where, request, changes, kind)
         self.entries.append(entry)
         return entry
+
+    def repeats(self, name: str) -> bool:
+        """Returns whether a record repeats the messages of that name (`kind`).
+
+        A program that goes back writes the messages that it keeps again: what is appended next
+        follows the last one that was repeated.
+        """
+        names = [entry.kind for entry in self.entries]
+        if not name or name not in names:
+            return False
+        at = self._again
+        if at is None or names[at : at + 1] != [name]:
+            at = names.index(name)
+        while names[at : at + 1] == [name]:  # a record may be several messages
+            at += 1
+        self._again = at
+        return True
 
     def put(self, where: str, role: str, parts: Iterable[Part]) -> None:
         """Appends a message of these parts, unless it is empty."""

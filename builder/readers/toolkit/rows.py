@@ -22,7 +22,7 @@ from builder.conversation import (
 )
 from builder.jsonio import a_json_type
 from builder.problem import Problem
-from builder.readers.toolkit.history import SessionHistory, lost_message
+from builder.readers.toolkit.history import HistoryEntry, SessionHistory, lost_message
 from builder.readers.toolkit.marks import snake
 from builder.readers.toolkit.narrow import one_or_many
 from builder.readers.toolkit.places import ignored, unique_name
@@ -273,7 +273,7 @@ class RecordLog:
     def lose(self, where: str) -> None:
         """Notes that a record cannot be read: what stands around it is not joined."""
         self.missing |= {"history"}
-        self.history.append(lost_message(), where)
+        self.history.entries.append(HistoryEntry(lost_message(), where))
 
 
 def add_records(
