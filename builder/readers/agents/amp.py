@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from builder.conversation import (
     Content,
     Context,
-    Conversation,
     Data,
     Event,
     Json,
@@ -35,12 +35,10 @@ from builder.readers.toolkit import (
     finish_fault,
     name_or_none,
     read_rows,
-    row_name,
-    with_session_keys,
 )
+from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import first_of, name_of
-from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.unknown_keys import message_keys, noted
 from builder.sources.source import Source
 
@@ -65,45 +63,28 @@ def _is_thread(value: dict[str, Json]) -> bool:
     )
 
 
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversation of each thread."""
-    scope = source.name
-
-    def thread(where: str, value: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
-        name = row_name(where, value.get("id"), names)
-        stretches = list(_stretches(value))
-        if not stretches:
-            yield Problem("no_messages", where, "the thread has no messages")
-            return
-        for number, messages in enumerate(stretches):
-            yield Conversation(
-                id=unique_name(name, names) if number else name,
-                record=where,
-                messages=tuple(with_session_keys(NAME, messages, f"{scope}/{name}")),
-                model=next((one.model for one in reversed(messages) if one.model), None),
-                records=1 if number == 0 else 0,
-                context=Context.lacking({"system", "tools"}),
-            )
-
-    return read_rows(source, thread, NAME)
-
-
-def _stretches(thread: dict[str, Json]) -> Iterator[list[Message]]:
-    """Yields the messages of each stretch; a summary replaces those before it."""
+def _thread(
+    source: Source, where: str, value: dict[str, Json], names: Counter[str]
+) -> Iterator[Event]:
+    """Yields the conversations of a thread; a summary replaces the messages before it."""
+    name = as_str(value.get("id")) or where
+    history = SessionHistory(NAME, name, f"{source.name}/{name}")
     missing = {"system", "tools"}
-    stretch: list[Message] = []
-    for value in as_list(thread.get("messages")):
-        item = as_dict(value)
+    for one in as_list(value.get("messages")):
+        item = as_dict(one)
         blocks = as_dicts(item.get("content"))
         if item.get("role") == "info" and (summary := "\n\n".join(_summaries(blocks))):
-            if any(message.role == "assistant" for message in stretch):
-                yield stretch
             missing.add("history")  # how the summary is worded for the model is not logged
-            stretch = [Message("user", (Text(summary, harness=True),))]
+            history.replace()
+            history.put(where, "user", [Text(summary, harness=True)])
         elif item.get("role") != "info" or blocks:
-            stretch += _messages(value, missing)
-    if stretch:
-        yield stretch
+            for message in _messages(one, missing):
+                head = RequestHead(model=message.model) if message.role == "assistant" else None
+                history.append(message, where, head)
+    if history.entries:
+        yield from history.conversations(1, names=names)
+    else:
+        yield Problem("no_messages", where, "the thread has no messages")
 
 
 def _summaries(blocks: Iterable[dict[str, Json]]) -> Iterator[str]:
@@ -198,4 +179,8 @@ def _shown(value: Json) -> tuple[Content, ...]:
     return (Text(value),) if isinstance(value, str) else (Data(value, compact=True),)
 
 
-READER = declared(NAME, recognise=_recognise, read=read)
+READER = declared(
+    NAME,
+    recognise=_recognise,
+    read=lambda source: read_rows(source, partial(_thread, source), NAME),
+)
