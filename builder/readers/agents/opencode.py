@@ -98,12 +98,12 @@ def conversations(
     rows: Sequence[_StoreRow],
     records: int,
     problems: tuple[Problem, ...] = (),
-) -> Iterator[Conversation]:
+) -> Iterator[Event]:
     """Yields the session as the model saw it: one conversation, and one more for each compaction.
 
     `rows` are in the order of their ids. If the user reverted to an earlier message (`revert`), the
     undone part is a conversation with the code `rewound`. `records` are counted in the first
-    conversation. A session without messages yields nothing.
+    conversation; those of a session without messages are ignored.
     """
     where = f"session {session_id}"
     kept = list(_kept(rows, as_dict(session.get("revert"))))
@@ -149,6 +149,7 @@ def conversations(
             problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
             changes=dict(sorted((+reading.changes).items())),
         )
+    yield from numbered.rest("empty_session")
 
 
 def _calls(rows: Sequence[_StoreRow]) -> int:
@@ -445,16 +446,6 @@ def read(source: Source) -> Iterator[Event]:
         yield from _exported(source)
 
 
-def _or_ignored(events: Iterator[Conversation], records: int) -> Iterator[Event]:
-    """Yields the conversations of a session; if there are none, its records are ignored."""
-    first = next(events, None)
-    if first is not None:
-        yield first
-        yield from events
-    elif records:
-        yield Ignored("empty_session", records)
-
-
 def _exported(source: Source) -> Iterator[Event]:
     document = source.document()
     if isinstance(document, Problem):
@@ -474,12 +465,10 @@ def _exported(source: Source) -> Iterator[Event]:
             lost.append(Problem("not_object", record.where, "a message without info"))
             yield lost[-1]
     name = name_or_none(session.get("id")) or source.name
-    yield from _or_ignored(
-        conversations(name, session, rows, len(rows), missing_records(lost)), len(rows)
-    )
+    yield from conversations(name, session, rows, len(rows), missing_records(lost))
 
 
-def _orphans(row: _StoreRow) -> Iterator[Conversation]:
+def _orphans(row: _StoreRow) -> Iterator[Event]:
     """Yields parts without their message, so that their role is unknown."""
     problem = Problem("orphan_part", f"message {row.id}", "the message is missing", records=0)
     return conversations(row.id, {}, [row], len(row.parts), (problem,))
@@ -513,7 +502,7 @@ class _Store:
         for key in sorted(self.parts):  # the remaining parts have no message
             row, problems = self._row(key, {})
             yield from problems
-            yield from _or_ignored(_orphans(row), len(row.parts))
+            yield from _orphans(row)
         yield from ignored(self.others)
 
     def _session(self, name: str) -> Iterator[Event]:
@@ -535,9 +524,7 @@ class _Store:
             lost += problems
             rows.append(row)
         session = {} if isinstance(info, Problem) else info
-        yield from _or_ignored(
-            conversations(name, session, rows, records, missing_records(lost)), records
-        )
+        yield from conversations(name, session, rows, records, missing_records(lost))
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[_StoreRow, list[Problem]]:
         """Returns a message with its parts, and the problems of the unreadable ones."""
@@ -606,7 +593,7 @@ def _no_session(
     """Yields the events of rows that are in no session: orphaned parts, other tables."""
     parts, _ = yield from _parts(source, connection, _ORPHANS)
     for key, items in sorted(parts.items()):
-        yield from _or_ignored(_orphans(_StoreRow(key, {}, tuple(items))), len(items))
+        yield from _orphans(_StoreRow(key, {}, tuple(items)))
     if "event" in names:  # the history of the same messages and parts
         (copies,) = connection.execute("SELECT count(*) FROM event").fetchone()
         source.count_records(copies)
@@ -646,7 +633,7 @@ def _stored_session(
     records += sum(map(len, parts.values()))
     found = [_StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
     gaps = missing_records([*lost, *unreadable])
-    yield from _or_ignored(conversations(session, info, found, records, gaps), records)
+    yield from conversations(session, info, found, records, gaps)
 
 
 def _parts(
