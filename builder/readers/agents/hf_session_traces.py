@@ -27,7 +27,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import declared
 from builder.readers.toolkit.chat_messages import content, reasoning
-from builder.readers.toolkit.comparison import CallKeys
+from builder.readers.toolkit.comparison import with_session_keys
 from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
@@ -76,12 +76,8 @@ class _Session:
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
     problems: list[Problem] = field(default_factory=list)
-    keys: CallKeys = field(init=False)
     current: str | None = None
     nodes: dict[str, ChatNode] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.keys = CallKeys(self.id)
 
     def take(self, where: str, message: dict[str, Json]) -> None:
         self.first = self.first or where
@@ -121,13 +117,9 @@ class _Session:
             self.model = model or self.model
             calls = message.get("toolCalls") or message.get("tool_calls")
             logged = as_list(json_in_text(calls))
-            parts = [*reasoning(message), *written, *map(self._call, logged)]
+            parts = [*reasoning(message), *written, *map(read_call, logged)]
         if parts:
             self.messages.append(Message(role, tuple(parts), None, untrained, model=model))
-
-    def _call(self, value: Json) -> Part:
-        call = read_call(value)
-        return replace(call, key=self.keys.of(call.id)) if isinstance(call, ToolCall) else call
 
     def _is_called(self, call_id: str | None) -> bool:
         """Returns whether the last turn of the assistant contains the call."""
@@ -142,32 +134,24 @@ class _Session:
 
     def events(self) -> Iterator[Event]:
         """Yields the session as a conversation, and one for each abandoned branch of a tree."""
+        place = span(self.first, self.last)
         if self.nodes and not self.problems:
-            yield from self._branches()
+            chat = Chat(
+                format_name=_NAME, scope=self.id, name=self.id, where=place, model=self.model
+            )
+            for event in chat_conversations(chat, self.nodes, self.current, Counter()):
+                yield replace(event, records=self.records) if event.records else event
         elif self.messages:
-            place = span(self.first, self.last)
             yield Conversation(
                 id=self.id,
                 record=place,
-                messages=tuple(self.messages),
+                messages=tuple(with_session_keys(_NAME, self.messages, self.id)),
                 model=self.model,
                 records=self.records,
                 problems=tuple(self.problems[:1]),
             )
         elif self.records:
             yield Ignored("no_turns", self.records)
-
-    def _branches(self) -> Iterator[Event]:
-        chat = Chat(
-            format_name=_NAME,
-            scope=self.id,
-            name=self.id,
-            where=span(self.first, self.last),
-            model=self.model,
-        )
-        names: Counter[str] = Counter()
-        for event in chat_conversations(chat, self.nodes, self.current, names):
-            yield replace(event, records=self.records) if event.records else event
 
 
 def _attached(extra: dict[str, Json]) -> Content:
