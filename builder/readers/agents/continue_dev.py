@@ -98,13 +98,8 @@ class _Session(RecordLog):
             case role:
                 added = (as_str(one.get("content")) for one in as_dicts(item.get("contextItems")))
                 parts: list[Part] = [Text(text, harness=True) for text in added if text]
-                logged = message.get("content")
-                if isinstance(logged, list):  # images have a type of Continue's own
-                    logged = [
-                        {"type": "image"} if as_dict(part).get("type") == "imageUrl" else part
-                        for part in logged
-                    ]
-                self.history.put(where, as_str(role)[:40], [*parts, *content(logged)])
+                parts += content(message.get("content"))
+                self.history.put(where, as_str(role)[:40], parts)
         if summary := as_str(item.get("conversationSummary")):
             self.history.replace()
             self.history.put(where, "user", [Text(summary, harness=True)])

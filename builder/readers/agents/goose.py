@@ -195,10 +195,6 @@ def _conversations(
     model: str | None,
     problems: tuple[Problem, ...],
 ) -> Iterator[Event]:
-    if not rows:
-        if records:
-            yield Ignored("empty_session", records)
-        return
     numbered = Segments(session, records)
     targets: set[str] = set()
     for segment, hidden in _segments(rows, is_whole=not problems):
@@ -215,7 +211,7 @@ def _conversations(
             records=numbered.take_records(),
             problems=(*problems, rewound) if hidden else problems,
         )
-    yield from numbered.rest("no_turns")
+    yield from numbered.rest("no_turns" if rows else "empty_session")
 
 
 def _segments(rows: Sequence[_Row], *, is_whole: bool) -> Iterator[tuple[list[_Row], bool]]:

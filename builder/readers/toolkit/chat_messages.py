@@ -33,7 +33,7 @@ P = TypeVar("P", bound=Part)
 
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _MEDIA = {
-    "image_url": "image", "image": "image", "input_image": "image",
+    "image_url": "image", "image": "image", "input_image": "image", "imageUrl": "image",
     "input_audio": "audio", "audio": "audio", "audio_url": "audio",
     "video_url": "video", "video": "video",
     "file": "file", "document": "file", "input_file": "file", "document_url": "file",
