@@ -352,13 +352,7 @@ def test_other_formats_have_no_command():
     assert definitions_command("openai-chat", "m") is None
 
 
-LOGS = {
-    "claude-code": "claude --model claude-sonnet-4-5 -p hi",
-    "codex": "codex exec --skip-git-repo-check -m gpt-5-codex hi",
-}
-
-
-@pytest.mark.parametrize("agent", LOGS)
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
 def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp_path, agent):
     log = next((DATA / agent).glob("*.jsonl"))
     command = f"builder capture --definitions --logs {log} -o definitions"
@@ -379,7 +373,6 @@ def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp
         sent = {"agent": agent, "version": version, "system": "", "tools": tools}
         supplied.write_text(json.dumps(sent))
     shown = run("inspect", log)
-    command = f"builder capture --definitions -o {agent}-definitions.json -- {LOGS[agent]}"
     assert f"this captures the real ones: {command}\n" in shown.stdout
 
 
