@@ -416,8 +416,14 @@ def read_outcome(raw: Json, notes: PartNotes, depth: int = 0) -> Outcome:
     if not isinstance(value, dict | list):
         return _answer([Text(_unquoted(raw, value))], _cut(value))
     if isinstance(value, list):
-        has_objects = any(isinstance(decoded(item), dict) for item in value)
-        return _from_list(value, notes) if has_objects else _from_json(raw, value)
+        listed = [decoded(item) for item in value]
+        items = [item for item in listed if isinstance(item, dict)]
+        is_stream = bool(items) and len(items) == len(listed) and all(map(is_event, items))
+        name = response_dialect(items[0]) if is_stream else None
+        if name is not None:  # a whole stream
+            answers = APIS[name].answers(Exchange("", events=tuple(items)))
+            return Outcome(tuple(answers), whole=True)
+        return _from_list(value, notes) if items else _from_json(raw, value)
     for read in (_from_response, _from_body, _from_choices, _from_generations, _from_message):
         outcome = read(value, notes)
         if outcome is not None:
@@ -565,15 +571,10 @@ def _from_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
                 message = as_dict(choice.get(inner)) or as_dict(choice.get("delta"))
                 if not message and isinstance(choice.get("text"), str):
                     message = {"content": choice["text"]}
-                answer = _from_message({**message, "role": "assistant"}, notes) if message else None
-                answers += _with_fault(answer, _fault(choice))
+                if message and (one := _from_message({**message, "role": "assistant"}, notes)):
+                    answers += [answer.with_fault(_fault(choice)) for answer in one.answers]
             return Outcome(tuple(answers), id=name_of(value, "id"))
     return None
-
-
-def _with_fault(outcome: Outcome | None, fault: str | None) -> list[ApiAnswer]:
-    answers = outcome.answers if outcome is not None else ()
-    return [replace(answer, fault=fault or answer.fault) for answer in answers]
 
 
 def _from_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
@@ -584,12 +585,13 @@ def _from_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | Non
     first = batches[0] if batches else None
     answers: list[ApiAnswer] = []
     for generation in map(as_dict, first if isinstance(first, list) else batches):
+        text, outcome = as_str(generation.get("text")), None
         if isinstance(generation.get("message"), dict):
-            answer = _from_message(as_dict(generation["message"]), notes)
-        else:
-            text = as_str(generation.get("text"))
-            answer = _answer([Text(text)] if text else [])
-        answers += _with_fault(answer, _fault(as_dict(generation.get("generation_info"))))
+            outcome = _from_message(as_dict(generation["message"]), notes)
+        elif text:
+            outcome = _answer([Text(text)])
+        fault = _fault(as_dict(generation.get("generation_info")))
+        answers += [one.with_fault(fault) for one in outcome.answers] if outcome else []
     return Outcome(tuple(answers))
 
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from builder.conversation import Json, Message, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers.api.codec import ApiAnswer
-from builder.readers.api.openai_chat import whole_response
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import logged_outcome
 from builder.readers.traces.any_vendor import (
     Outcome,
@@ -91,7 +90,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     inputs, outputs = decoded(attrs.get("mlflow.spanInputs")), attrs.get("mlflow.spanOutputs")
     notes = PartNotes()
     request = read_request(inputs, notes) if isinstance(inputs, dict | list) else None
-    outcome = read_outcome(_assembled(outputs), notes) if outputs is not None else Outcome()
+    outcome = read_outcome(outputs, notes) if outputs is not None else Outcome()
     sent: Sequence[Message] = request.messages if request is not None else ()
     answers: Sequence[ApiAnswer] = outcome.answers
     if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: the text has no role
@@ -157,12 +156,3 @@ def _model(attrs: dict[str, Json]) -> str | None:
     parameters = as_dict(decoded(attrs.get("invocation_params"))).get("model")
     fields = (response, attrs.get("mlflow.llm.model"), attrs.get("model"), parameters)
     return next((name for one in fields if (name := name_or_none(_text(one)))), None)
-
-
-def _assembled(outputs: Json) -> Json:
-    """Returns the response, assembled if it was logged as the chunks of a stream."""
-    value = decoded(outputs)
-    chunks = as_list(value)
-    if chunks and all(as_str(c, "object").endswith(".chunk") for c in chunks):
-        return whole_response(chunks)
-    return outputs
