@@ -25,12 +25,12 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected, objects
+from builder.readers.traces import openinference
 from builder.readers.traces.any_vendor import (
     Outcome,
     calls_by_columns,
     definitions,
     fault_of,
-    read_messages,
     read_outcome,
     read_request,
     system_text,
@@ -38,14 +38,12 @@ from builder.readers.traces.any_vendor import (
     with_system,
 )
 from builder.readers.traces.parts import PartNotes, decoded, is_empty
-from builder.readers.traces.spans import branch, listed
 from builder.readers.traces.steps import ModelCall, Step, TraceBuffer
 from builder.sources.source import Record, Source
 
 _ENCLOSING = frozenset({"SPAN", "CHAIN"})
 """Types of enclosing steps that may log a model call's answer as their own output."""
 _SYSTEMS = ("gen_ai.system_instructions", "gen_ai.request.instructions", "instructions")
-_LEAVES = frozenset({"content", "arguments"})
 _TOOL = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
 
 
@@ -79,12 +77,13 @@ def _call(
     request = read_request(row.get("input"), notes)
     readable = request.messages and not notes.unreadable
     if (not readable or has_unknown_parts(request.messages)) and (
-        flat := _flat_messages(attributes)
+        flat := openinference.entries(attributes, openinference.INPUT)
     ):
+        # Instrumentations that log a Python repr as input (Agno) also log these attributes. A
+        # number that is left out is an answer with calls only, which they do not log.
         notes = PartNotes()
-        whole: list[Json] = [message for message in flat if message is not None]
-        request = replace(request, messages=tuple(read_messages(whole, notes)))
-        if len(whole) < len(flat):
+        request = replace(request, messages=tuple(openinference.read_entries(flat, notes)))
+        if None in flat:
             notes.unreadable.append("a message that was not logged")
     outcome = read_outcome(row.get("output"), answer_notes)
     answers = outcome.answers
@@ -112,21 +111,6 @@ def _call(
         response=outcome.id or name_of(attributes, "gen_ai.response.id"),
         previous=outcome.previous or name_of(attributes, "gen_ai.conversation.id"),
     )
-
-
-def _flat_messages(attributes: dict[str, Json]) -> list[dict[str, Json] | None]:
-    """Returns a request's messages from OpenInference's numbered attributes, in OpenAI's form.
-
-    Instrumentations that log a Python repr as input (Agno) also log these attributes. A number that
-    is left out is None: an answer with calls only, which such an instrumentation does not log.
-    """
-    messages: list[dict[str, Json] | None] = []
-    for entry in listed(branch(attributes, "llm.input_messages", _LEAVES)):
-        message = as_dict(entry, "message")
-        entries = map(as_dict, listed(message.get("tool_calls")))
-        made = [call for item in entries if (call := as_dict(item.get("tool_call")))]
-        messages.append({**message, "tool_calls": list(made)} if message else None)
-    return messages
 
 
 def _tools(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builder.conversation import Json, Text
+from builder.conversation import Json, Message, Text
 from builder.readers.api.codec import History
 from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.marks import is_removed
@@ -18,7 +18,7 @@ from builder.readers.traces.parts import PartNotes
 from builder.readers.traces.spans import Span, branch, decoded, is_cut, listed
 
 _KINDS = {"LLM": "model", "AGENT": "agent", "CHAIN": "agent", "TOOL": "tool"}
-_INPUT = "llm.input_messages"
+INPUT = "llm.input_messages"
 _OUTPUT = "llm.output_messages"
 _LEAVES = frozenset(
     {"content", "text", "arguments", "json_schema", "parameters", "function_call_arguments_json"}
@@ -29,7 +29,7 @@ def read_span(span: Span) -> SpanReading | None:
     """Returns the reading of a span; None if it does not follow these conventions."""
     attrs = span.attributes
     named = as_str(_one(attrs, "openinference.span.kind"))
-    inputs, outputs = _entries(attrs, _INPUT), _entries(attrs, _OUTPUT)
+    inputs, outputs = entries(attrs, INPUT), entries(attrs, _OUTPUT)
     if not named and not inputs and not outputs:
         return None
     kind = _KINDS.get(named, "other") if named else "model"
@@ -48,7 +48,8 @@ def _one(attrs: dict[str, Json], path: str) -> Json:
     return branch(attrs, path, frozenset({path.rpartition(".")[2]}))
 
 
-def _entries(attrs: dict[str, Json], path: str) -> list[Json]:
+def entries(attrs: dict[str, Json], path: str) -> list[Json]:
+    """Returns the entries of a list in numbered attributes; None for a number that is left out."""
     tree = branch(attrs, path, _LEAVES)
     if isinstance(tree, str):  # a column of a table
         tree = branch({path: decoded(tree)}, path, _LEAVES)
@@ -57,7 +58,7 @@ def _entries(attrs: dict[str, Json], path: str) -> list[Json]:
 
 def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
     tools: list[Json] = []
-    for entry in _entries(attrs, "llm.tools"):
+    for entry in entries(attrs, "llm.tools"):
         tool = as_dict(entry, "tool") or as_dict(entry)
         tools.append(decoded(tool["json_schema"]) if "json_schema" in tool else tool)
     if tools:
@@ -104,7 +105,7 @@ def _request(
             notes.unreadable = notes.unreadable or ["prompt in plain text"]
         else:
             notes = PartNotes()
-        sent = read_messages([_item(entry) for entry in inputs if entry is not None], notes)
+        sent = read_entries(inputs, notes)
     outputs = [_item(entry) for entry in outputs if entry is not None]
     if not outputs and is_cut(raw_output):
         cut.append("output")
@@ -127,6 +128,11 @@ def _request(
         pairs = zip(answers, outcome.answers, strict=True)
         answers = tuple(answer.with_fault(read.fault) for answer, read in pairs)
     return replace(reading, history=history, answers=answers)
+
+
+def read_entries(logged: list[Json], notes: PartNotes) -> list[Message]:
+    """Returns the messages of entries."""
+    return read_messages([_item(entry) for entry in logged if entry is not None], notes)
 
 
 def _raw_request(value: Json, notes: PartNotes) -> History:
