@@ -5,7 +5,6 @@ Only generations are model calls (docs/formats/langfuse.md). Exports are unorder
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -44,7 +43,6 @@ from builder.sources.source import Record, Source
 _ENCLOSING = frozenset({"SPAN", "CHAIN"})
 """Types of enclosing steps that may log a model call's answer as their own output."""
 _SYSTEMS = ("gen_ai.system_instructions", "gen_ai.request.instructions", "instructions")
-_TOOL = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
 
 
 def _read_step(where: str, row: dict[str, Json], code: str) -> Step:
@@ -124,9 +122,6 @@ def _tools(
 ) -> tuple[Json, ...] | None:
     logged = as_dict(decoded(attributes.get("model_request_parameters")))
     pydantic = [*as_list(logged.get("function_tools")), *as_list(logged.get("output_tools"))]
-    numbered = sorted(
-        (key for key in attributes if _TOOL.fullmatch(key)), key=lambda key: (len(key), key)
-    )
     parameters = as_dict(decoded(first_of(row, "modelParameters", "model_parameters")))
     offer: Json
     for offer in (
@@ -137,7 +132,7 @@ def _tools(
         attributes.get("gen_ai.tool.definitions"),
         attributes.get("ai.prompt.tools"),
         pydantic,
-        [attributes[key] for key in numbered],
+        list(openinference.tools_in(attributes) or ()),
         first_of(row, "toolDefinitions", "tool_definitions"),
     ):
         if tools := definitions(offer):

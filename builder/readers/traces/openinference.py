@@ -38,7 +38,7 @@ def read_span(span: Span) -> SpanReading | None:
     if kind == "other":
         return SpanReading(kind, code=f"other_span:{named[:40]}")
     session = as_str(_one(attrs, "session.id"))
-    tools = _tools(attrs)
+    tools = tools_in(attrs)
     if kind == "agent" and not inputs and not outputs:  # no request
         return SpanReading(kind, tools=tools, session=session)
     return _request(span, inputs, outputs, SpanReading(kind, tools=tools, session=session))
@@ -56,7 +56,8 @@ def entries(attrs: dict[str, Json], path: str) -> list[Json]:
     return listed(tree)
 
 
-def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
+def tools_in(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
+    """Returns the definitions in numbered attributes, else in the parameters of the call."""
     tools: list[Json] = []
     for entry in entries(attrs, "llm.tools"):
         tool = as_dict(entry, "tool") or as_dict(entry)
