@@ -11,7 +11,7 @@ from dataclasses import replace
 from builder.conversation import Event, Ignored, Json, Message
 from builder.problem import Problem
 from builder.readers import declared
-from builder.readers.api.codec import ApiAnswer, History
+from builder.readers.api.codec import ApiAnswer
 from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -24,9 +24,8 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected, objects
-from builder.readers.traces import openinference
+from builder.readers.traces import openinference, otel_genai
 from builder.readers.traces.any_vendor import (
-    Outcome,
     calls_by_columns,
     definitions,
     fault_of,
@@ -89,6 +88,18 @@ def _call(
         names = first_of(row, "toolCallNames", "tool_call_names")
         made = calls_by_columns(first_of(row, "toolCalls", "tool_calls"), names)
         answers = (ApiAnswer(Message("assistant", tuple(made))),) if made else ()
+    offers: tuple[Json, ...] = (
+        list(request.tools or ()),
+        [*notes.tools, *answer_notes.tools],
+        list(outcome.tools or ()),
+        metadata.get("tools"),
+        list(otel_genai.tools_in(attributes) or ()),
+        attributes.get("ai.prompt.tools"),
+        list(openinference.tools_in(attributes) or ()),
+        first_of(row, "toolDefinitions", "tool_definitions"),
+    )
+    listed = next(filter(None, map(definitions, offers)), [])
+    none = request.tools if request.tools is not None else outcome.tools
     ends = decoded(attributes.get("gen_ai.response.finish_reasons"))
     reasons = list(ends) if isinstance(ends, list) else [ends]
     reasons += [attributes.get("ai.response.finishReason"), parameters.get("finishReason")]
@@ -101,7 +112,7 @@ def _call(
         outcome=replace(outcome, answers=answers),
         notes=notes,
         answer_notes=answer_notes,
-        tools=_tools(row, metadata, attributes, request, outcome, notes, answer_notes),
+        tools=tuple(listed) or tools_of(parameters) or none,
         model=name_of(row, "model", "provided_model_name") or request.model,
         failed=failed,
         error=as_str(first_of(row, "statusMessage", "status_message")) if failed else "",
@@ -109,36 +120,6 @@ def _call(
         response=outcome.id or name_of(attributes, "gen_ai.response.id"),
         previous=outcome.previous or name_of(attributes, "gen_ai.conversation.id"),
     )
-
-
-def _tools(
-    row: dict[str, Json],
-    metadata: dict[str, Json],
-    attributes: dict[str, Json],
-    request: History,
-    outcome: Outcome,
-    notes: PartNotes,
-    answer_notes: PartNotes,
-) -> tuple[Json, ...] | None:
-    logged = as_dict(decoded(attributes.get("model_request_parameters")))
-    pydantic = [*as_list(logged.get("function_tools")), *as_list(logged.get("output_tools"))]
-    parameters = as_dict(decoded(first_of(row, "modelParameters", "model_parameters")))
-    offer: Json
-    for offer in (
-        list(request.tools or ()),
-        [*notes.tools, *answer_notes.tools],
-        list(outcome.tools or ()),
-        metadata.get("tools"),
-        attributes.get("gen_ai.tool.definitions"),
-        attributes.get("ai.prompt.tools"),
-        pydantic,
-        list(openinference.tools_in(attributes) or ()),
-        first_of(row, "toolDefinitions", "tool_definitions"),
-    ):
-        if tools := definitions(offer):
-            return tuple(tools)
-    none = request.tools if request.tools is not None else outcome.tools
-    return tools_of(parameters) or none
 
 
 _TYPES = frozenset({

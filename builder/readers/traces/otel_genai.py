@@ -280,7 +280,7 @@ def read_span(span: Span) -> SpanReading | None:
         return SpanReading(kind)
     run = _whole_run(attrs) if kind == "agent" else None
     logged = run or _logged(span)
-    tools = _tools(attrs)
+    tools = tools_in(attrs)
     if logged is None:
         return SpanReading(kind, tools=tools, session=session)
     reasons = attrs.get("gen_ai.response.finish_reasons")
@@ -329,7 +329,8 @@ def _tool_run(attrs: dict[str, Json]) -> SpanReading:
 # -- tools ---------------------------------------------------------------------------------------
 
 
-def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
+def tools_in(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
+    """Returns the definitions in attributes, those of Pydantic AI and OpenLLMetry too."""
     defined = decoded(attrs.get("gen_ai.tool.definitions"))
     if isinstance(defined, list):
         return tuple(defined)
