@@ -59,8 +59,8 @@ def _recognise(source: Source) -> str | None:
 def _mapping(value: dict[str, Json]) -> dict[str, Json]:
     """Returns the nodes of a conversation, which some exporters wrap; {} if there are none."""
     mapping = as_dict(value.get("mapping"))
-    nodes = (as_dict(node) for node in list(mapping.values())[:5])
-    if mapping and "inserted_at" not in value and all(map(_is_node, nodes)):
+    nodes = [node for node in map(as_dict, list(mapping.values())[:5]) if "message" in node]
+    if nodes and "inserted_at" not in value and all(map(_is_node, nodes)):
         return mapping
     inner = value.get("raw_provider_payload")
     return _mapping(inner) if isinstance(inner, dict) and "mapping" not in value else {}
@@ -71,7 +71,7 @@ def _is_node(node: dict[str, Json]) -> bool:
     message = as_dict(node, "message")
     is_empty = "message" in node and node["message"] is None
     known = "role" in as_dict(message, "author") or "parent" in node or is_empty
-    return "message" in node and known and "fragments" not in message
+    return known and "fragments" not in message
 
 
 def _conversation(
