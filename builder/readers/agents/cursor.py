@@ -213,6 +213,9 @@ def _read_composer(source: Source, connection: sqlite3.Connection, key: str) -> 
     chat.model = model_of(as_dict(head, "modelConfig"), "modelName")
     for bubble in bubbles:
         chat.add(bubble)
+    last = chat.history.entries[-1] if chat.history.entries else None
+    if last and last.message.role == "assistant" and head.get("status") in _UNFINISHED:
+        last.message = replace(last.message, untrained="aborted")
     yield from ignored(+counts)
     yield from chat.history.conversations(records)
 
@@ -239,6 +242,10 @@ def _ordered(
             seen.add(id(bubble))
             found.append({"type": header.get("type"), **bubble})
     return found
+
+
+_UNFINISHED = ("aborted", "generating")
+"""States of a chat whose last answer was stopped, or is being written."""
 
 
 @dataclass(slots=True)

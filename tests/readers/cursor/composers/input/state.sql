@@ -19,3 +19,4 @@ INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-1:empty', NULL);
 INSERT INTO cursorDiskKV VALUES ('bubbleId:gone:b1', '{"type": 1, "text": "?"}');
 INSERT INTO cursorDiskKV VALUES ('composerData:chat-2', '{"_v": 3, "modelConfig": {"modelName": "gpt-5"}, "conversation": [{"type": 1, "text": "hi"}, {"type": 2, "text": "Hello."}]}');
 INSERT INTO cursorDiskKV VALUES ('checkpointId:1', '{"x": 1}');
+INSERT INTO cursorDiskKV VALUES ('composerData:chat-3', '{"_v": 3, "status": "aborted", "modelConfig": {"modelName": "gpt-5"}, "conversation": [{"type": 1, "text": "hi"}, {"type": 2, "text": "Hello."}, {"type": 1, "text": "Go on"}, {"type": 2, "text": "I wa"}]}');
