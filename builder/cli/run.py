@@ -24,6 +24,7 @@ _MISTAKE = 2
 _OPTIONS = {
     ("capture", "port"): "--serve",
     ("capture", "out"): "-o",
+    **{(command, "model"): "--for" for command in COMMANDS},
 }
 """{(command, parameter of the API): its option}, where they differ in more than the hyphens."""
 

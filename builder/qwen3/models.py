@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from builder.conversation import Json
-from builder.problem import UsageError, nearest
+from builder.problem import OptionError, UsageError, nearest
 from builder.qwen3.reference import EMBEDDED, Reference, is_here
 from builder.qwen3.templates import TEMPLATES, Template
 
@@ -71,10 +71,11 @@ def target_of(model: Model, *, asks_hub: bool = True) -> str:
         return str(Reference(model.name, model=model.name))
     text = str(Reference(EMBEDDED, model.sha256, model=model.name))
     if not _can_be_loaded(text):
-        raise UsageError(
-            f"--for {model.name}: its chat template is on the Hub alone, which was not reached:"
+        raise OptionError(
+            "model",
+            f" {model.name}: its chat template is on the Hub alone, which was not reached:"
             f" `hf download {model.name} tokenizer.json tokenizer_config.json chat_template.jinja"
-            " --local-dir tokenizer`, then `--tokenizer tokenizer`"
+            " --local-dir tokenizer`, then `--tokenizer tokenizer`",
         )
     return text
 
@@ -102,14 +103,16 @@ def model_named(name: str) -> Model:
             best = (official or found)[0]
             return Model(best, known[best][0])
     if lowered.rpartition("/")[2].removeprefix("meta-").startswith(_OTHER_FAMILIES):
-        raise UsageError(
-            f"--for {name!r}: the chat templates of this family are not supported: those of Qwen"
-            " 2.5 to 3.8, QwQ, Hermes 4 and Granite 4 are, and of fine-tunes with one of them"
-            " (docs/choose.md)"
+        raise OptionError(
+            "model",
+            f" {name!r}: the chat templates of this family are not supported: those of Qwen 2.5 to"
+            " 3.8, QwQ, Hermes 4 and Granite 4 are, and of fine-tunes with one of them"
+            " (docs/choose.md)",
         )
-    raise UsageError(
-        f"--for {name!r}: no model with a known chat template{_nearest(name, known)}; for any other"
-        " one, --tokenizer takes the folder or the Hub id of its tokenizer (docs/choose.md)"
+    raise OptionError(
+        "model",
+        f" {name!r}: no model with a known chat template{_nearest(name, known)}; for any other one,"
+        " --tokenizer takes the folder or the Hub id of its tokenizer (docs/choose.md)",
     )
 
 

@@ -321,8 +321,8 @@ def unrecognised(source: Source, path: str = "") -> str:
     command = f"`builder inspect {shlex.quote(path) if path else 'FILE'} --suggest-mapping`"
     in_python = "" if path else " (in Python, `suggest_mapping`)"
     return (
-        f"no reader recognises it ({kind}); {command}{in_python} proposes a mapping if it holds"
-        " conversations (docs/mapping.md)"
+        f"no reader recognises it ({'CSV' if kind == 'text' else kind}); {command}{in_python}"
+        " proposes a mapping if it holds conversations (docs/mapping.md)"
     )
 
 
