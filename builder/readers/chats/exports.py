@@ -278,10 +278,6 @@ _NOTICES = frozenset(
 """Texts that the service shows in place of an answer."""
 
 
-def _is_deepseek(value: dict[str, Json]) -> bool:
-    return bool(_mapping(value) or _listed(value)[1])
-
-
 def _mapping(value: dict[str, Json]) -> dict[str, Json]:
     """Returns the nodes of an exported chat; {} if it is none."""
     mapping = as_dict(value.get("mapping"))
@@ -558,7 +554,7 @@ READERS = tuple(
         ("claude-ai-export", _is_claude, "conversations with chat_messages", _claude_chat),
         (
             "deepseek-export",
-            _is_deepseek,
+            lambda one: _mapping(one) or _listed(one)[1],
             "messages of fragments, or with parent_id",
             _deepseek_chat,
         ),

@@ -67,14 +67,6 @@ def split_user_text(text: str, by_program: Collection[str] = ()) -> list[Text]:
     return _separable(_parts(text), "\n\n")
 
 
-def _split_result_text(text: str) -> list[Text]:
-    """Splits the text of a tool result into the tool's text and reminders around it.
-
-    Joining the parts with newlines restores the text. If that is impossible, the text is one part.
-    """
-    return _separable(_without_reminders(text), "\n")
-
-
 def _parts(text: str) -> list[Text]:
     """Splits the text into parts whose concatenation is the text."""
     if text.startswith(_WHOLE):
@@ -294,7 +286,10 @@ def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
     """
     content: list[Content] = []
     for part in result.content:
-        content += _split_result_text(part.text) if isinstance(part, Text) else [part]
+        if isinstance(part, Text):  # joined with newlines, the pieces are the text again
+            content += _separable(_without_reminders(part.text), "\n")
+        else:
+            content.append(part)
     head = content[0] if content and result.is_error else None
     first = head.text if isinstance(head, Text) else ""
     is_interrupted = first.startswith(_INTERRUPTIONS) or "interrupt" in denial

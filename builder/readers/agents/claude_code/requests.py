@@ -689,7 +689,8 @@ class Assembly:
         content = _merged(user, newline)
         if self._renders and any(map(_is_unrendered, run)):
             self.lack("media", "reminders", after=1)
-        if any(map(_is_notification, run)):
+        origins = (as_dict(line.value.get("origin")).get("kind") for line in run)
+        if "task-notification" in origins:  # the note around it that is sent is not logged
             self.lack("reminders", after=1)
         if content:
             self.add("user", content)
@@ -734,8 +735,9 @@ class Assembly:
                 continue
             self.members.add(line.uuid)
             if line.value.get("renderedRole") == "system" and self._system_turns:
-                texts = [_untagged(as_str(block, "text")) for block in blocks]
-                system.append("\n".join(texts))
+                texts = (as_str(block, "text") for block in blocks)
+                tagged = ((text, _REMINDER.fullmatch(text)) for text in texts)
+                system.append("\n".join(match[1] if match else text for text, match in tagged))
             elif attached or not inside or not _join_result(user, answers, line, blocks):
                 attached += blocks
         if attached and not typed and inside and user:
@@ -790,11 +792,6 @@ def _tagged(text: str) -> str:
     return f"<system-reminder>\n{text}\n</system-reminder>"
 
 
-def _untagged(text: str) -> str:
-    match = _REMINDER.fullmatch(text)
-    return match[1] if match else text
-
-
 def _merged(units: Sequence[Sequence[Json]], newline: str) -> list[Json]:
     """Merges the blocks of messages; `newline` is added where texts of two messages meet."""
     content: list[Json] = []
@@ -832,11 +829,6 @@ def _join_result(
     else:
         return False
     return True
-
-
-def _is_notification(line: SessionLine) -> bool:
-    """Returns whether a background task ended: the note around it that is sent is not logged."""
-    return as_dict(line.value.get("origin")).get("kind") == "task-notification"
 
 
 def _is_unrendered(line: SessionLine) -> bool:
