@@ -173,7 +173,7 @@ def test_from_the_list_to_a_sample_and_on(opened, viewed, size):
     bar = page.locator(".sample-bar").bounding_box()
     assert size == PHONE or bar["y"] + bar["height"] <= 100
     page.get_by_role("link", name="Rendered text").click()
-    assert page.locator("pre.rendered mark").first.is_visible()
+    expect(page.locator("pre.rendered mark").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
     page.get_by_role("link", name="Next").click()
     expect(page.locator(".subtitle")).to_have_text("Sample #1")
@@ -182,7 +182,7 @@ def test_from_the_list_to_a_sample_and_on(opened, viewed, size):
     page.keyboard.press("Enter")
     expect(page.locator(".subtitle")).to_have_text("Sample #0")
     page.get_by_role("link", name="Overview").click()
-    assert page.locator("#accounting tbody tr").first.is_visible()
+    expect(page.locator("#accounting tbody tr").first).to_be_visible()
     page.get_by_role("link", name="Rejects").click()
     expect(page.locator(".subtitle")).to_have_text("Rejects")
 

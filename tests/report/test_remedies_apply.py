@@ -1,5 +1,6 @@
 """Remedies for turns that do not match inference: each one that is offered raises the match."""
 
+import functools
 import re
 
 import pytest
@@ -16,42 +17,39 @@ from builder.verify.options import mode_named
 KNOWN = [name for name in {**FAMILY, **XML, **SIBLINGS} if not name.startswith("Granite")]
 """Granite's turn markers are not in the small tokenizer."""
 
+LOGS = (DATA / "claude-code", DATA / "openai-chat")
 MATCHING = re.compile(r"`(?:--for (\S+Instruct\S+)|(verify\.mode|normalize\.unit): (\S+))`")
 
 
 @pytest.fixture(scope="module")
-def tokenizers(tmp_path_factory):
-    """Returns the folder of a small tokenizer with a known template."""
+def matched(tmp_path_factory):
+    """Builds for a known template, with settings; each build is made once.
 
-    def of(name):
-        folder = scratch / re.sub(r"\W", "_", name)
-        return str(folder) if folder.exists() else small_tokenizer_folder(
-            folder, chat_template=text_of(name)
-        )  # fmt: skip
+    Returns the turns that match, all turns, and the advice about the others.
+    """
 
-    scratch = tmp_path_factory.mktemp("tokenizers")
+    @functools.cache
+    def of(name, *options):
+        scratch = tmp_path_factory.mktemp("remedy")
+        tokenizer = small_tokenizer_folder(scratch / "tokenizer", chat_template=text_of(name))
+        more = ("--workers", "1", "--tokenizer", tokenizer)
+        changed = (word for option in options for word in ("--set", option))
+        assert build(scratch / "out", *more, *changed, inputs=LOGS) == 0
+        manifest, surveyed = Manifest.of(scratch / "out"), count_dataset(str(scratch / "out"))
+        advised = [item for item in judge(surveyed, manifest, None)[1] if "match" in item.finding]
+        return surveyed.parity[mode_named(manifest.mode)], surveyed.turns, advised
+
     return of
 
 
-def matched(out, tokenizer, *options):
-    """Builds; returns the turns that match, all turns, and the advice about the others."""
-    inputs = (DATA / "claude-code", DATA / "openai-chat")
-    more = ("--workers", "1", "--tokenizer", tokenizer, *options)
-    assert build(out, *more, inputs=inputs) == 0
-    manifest, surveyed = Manifest.of(out), count_dataset(str(out))
-    advised = [item for item in judge(surveyed, manifest, None)[1] if "match" in item.finding]
-    return surveyed.parity[mode_named(manifest.mode)], surveyed.turns, advised
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--set", "normalize.reasoning=keep")], ids=["", "keep"])
+@pytest.mark.parametrize("options", [(), ("normalize.reasoning=keep",)], ids=["", "keep"])
 @pytest.mark.parametrize("name", KNOWN)
-def test_an_offered_remedy_raises_the_match(name, options, tokenizers, tmp_path):
-    before, turns, advised = matched(tmp_path / "out", tokenizers(name), *options)
+def test_an_offered_remedy_raises_the_match(name, options, matched):
+    before, turns, advised = matched(name, *options)
     assert bool(advised) == (before < turns)
-    for number, remedy in enumerate(advised[0].remedies if advised else ()):
+    for remedy in advised[0].remedies if advised else ():
         model, option, value = MATCHING.search(remedy.text).groups()
-        changed = () if model else ("--set", f"{option}={value}")
-        tokenizer = tokenizers("Qwen3 Instruct-2507" if model else name)
-        after, _, _ = matched(tmp_path / str(number), tokenizer, *options, *changed)
+        changed = () if model else (f"{option}={value}",)
+        after, _, _ = matched("Qwen3 Instruct-2507" if model else name, *options, *changed)
         assert after > before, remedy.text
