@@ -22,7 +22,7 @@ from builder.testing import read_counted
 
 SHAPES = {
     shape["name"]: shape
-    for shape in yaml.safe_load((Path(__file__).parent / "shapes.yaml").read_text())
+    for shape in yaml.load((Path(__file__).parent / "shapes.yaml").read_text(), yaml.CSafeLoader)
 }
 TALK = [{"session": "s", "role": role, "text": f"Hello you, {role}"} for role in ("user", "bot")]
 
