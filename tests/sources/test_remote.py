@@ -256,21 +256,3 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
 def test_addresses_are_distinguished_from_paths():
     assert all(map(is_url, ("s3://b", "gs://b/x", "memory://x", "abfs://c@a/x")))
     assert not any(map(is_url, ("hf://a/b", "a/b", "C:/x", "C:\\x", "-", "://x", "a b://c")))
-
-
-def test_datasets_in_a_store_are_verified_audited_and_exported(store, tmp_path, capsys):
-    assert build(tmp_path / "built", inputs=[DATA / "openai-chat"]) == 0
-    store.put(str(tmp_path / "built"), "memory://sets/built", recursive=True)
-    rows = "memory://sets/built/data/train-00000-of-00001.jsonl"
-    capsys.readouterr()
-    for place in ("memory://sets/built", rows):
-        assert cli.main(["verify", place, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (found["dataset"], found["proven"] > 0) == (place, True)
-    assert cli.main(["audit", "memory://sets/built"]) == 0
-    to = ["--to", "messages", "-o", str(tmp_path / "export")]
-    assert cli.main(["export", "memory://sets/built", *to]) == 0
-    capsys.readouterr()
-    for command in (["verify"], ["audit"], ["export", *to, "--fresh"]):
-        assert cli.main([command[0], "memory://absent/x", *command[1:]]) == 2
-        assert "dataset 'memory://absent/x': nothing was found" in capsys.readouterr().err

@@ -32,6 +32,7 @@ def test_commands_read_and_write_stores(store, tmp_path, monkeypatch, capsys):
     one, two, out = "memory://sets/one", "memory://sets/two", "memory://out"
     for command in (
         ["verify", one],
+        ["verify", f"{one}/data/train-00000-of-00001.jsonl"],
         ["audit", one],
         ["report", one, "-o", f"{out}/report.html"],
         ["export", one, "--to", "trl", "-o", f"{out}/rows"],
@@ -50,6 +51,13 @@ def test_commands_read_and_write_stores(store, tmp_path, monkeypatch, capsys):
     assert cli.main([*again, "--fresh", "--quiet"]) == 0
     assert [path for path in store.find("/out/rows") if path.endswith("parquet")] == []
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("memory")]
+
+
+@pytest.mark.parametrize("command", ["verify", "audit", "export --to trl -o out"])
+def test_a_dataset_that_does_not_exist_is_one_line(store, capsys, command):
+    name, *more = command.split()
+    assert cli.main([name, "memory://absent/x", *more]) == 2
+    assert "dataset 'memory://absent/x': nothing was found" in capsys.readouterr().err
 
 
 def test_a_place_that_does_not_exist_is_one_line(store, monkeypatch, capsys):

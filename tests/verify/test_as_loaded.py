@@ -236,15 +236,3 @@ def test_what_a_loader_would_change_is_rejected_and_counted(tmp_path):
     (reject,) = [json.loads(line) for line in (out / "rejects.jsonl").read_bytes().splitlines()]
     assert reject["code"] == "loader"
     assert "3.1415926536" in reject["message"]
-
-
-def test_sessions_stay_together_in_a_split(tmp_path):
-    from builder.select.choice import SplitOptions, assign
-
-    groups = [(bytes([n % 10]), bytes([100 + n])) for n in range(40)]
-    groups += [(b"x", groups[0][1]), (b"x", b"other")]
-    splits = assign(groups, SplitOptions(0.3, 0.2, 5))
-    assert set(splits) == {"train", "validation", "test"}
-    assert all(splits[n] == splits[n % 10] for n in range(40)), "one session, one split"
-    assert splits[40] == splits[41] == splits[0], "joined by a common beginning"
-    assert splits != assign(groups, SplitOptions(0.3, 0.2, 6)), "the seed counts"
