@@ -32,7 +32,7 @@ from builder.problem import Problem
 from builder.readers import Reader, declared
 from builder.readers.api.codec import row_conversation
 from builder.readers.api.dialects import ROLES
-from builder.readers.api.openai_chat import history, tools_in_text
+from builder.readers.api.openai_chat import dispreferred, history, tools_in_text
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
@@ -176,7 +176,7 @@ def _nemotron(where: str, row: dict[str, Json], names: Counter[str]) -> Conversa
 _RESPONSES = ("chosen_response", "rejected_response")
 _KINDS = frozenset({"direct", "tool_call", "request_for_info", "cannot_answer"})
 """The kinds of the test's answers, of which one is right."""
-_TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
+_TAG = "<TOOLCALL>"
 
 
 def _is_when2call(row: dict[str, Json]) -> bool:
@@ -211,7 +211,7 @@ def _when2call(where: str, row: dict[str, Json], names: Counter[str]) -> Iterato
         answer = as_dict(row.get("answers")).get(right)
         asked: list[Json] = [{"role": "user", "content": row.get("question")}]
         if isinstance(answer, str):
-            text = f"{_TAG}{answer}{_END}" if right == "tool_call" else answer
+            text = f"{_TAG}{answer}" if right == "tool_call" else answer
             asked.append({"role": "assistant", "content": text})
         whole = _tagged(name, where, asked, row.get("tools"))
         if isinstance(whole, Conversation):
@@ -225,9 +225,7 @@ def _when2call(where: str, row: dict[str, Json], names: Counter[str]) -> Iterato
     if isinstance(rejected, dict):
         name = unique_name(f"{name} not preferred", names)
         other = _tagged(name, where, [*asked, rejected], row.get("tools"))
-        if isinstance(other, Conversation):
-            problem = Problem("dispreferred", where, "the response that was rejected", records=0)
-            yield replace(other, records=0, problems=(problem, *other.problems))
+        yield dispreferred(other, records=0)
 
 
 def _tagged(name: str, where: str, messages: list[Json], tools: Json) -> Conversation | Problem:
@@ -239,18 +237,10 @@ def _tagged(name: str, where: str, messages: list[Json], tools: Json) -> Convers
     for message in conversation.messages:
         parts: list[Part] = []
         for part in message.parts:
-            text = part.text if isinstance(part, Text) and message.role == "assistant" else ""
-            words, tag, body = text.partition(_TAG)
-            if not tag:
+            if message.role == "assistant" and isinstance(part, Text):
+                parts += text_tags.functioncall_parts(part.text, changes, _TAG)
+            else:
                 parts.append(part)
-                continue
-            inner, _, after = body.rpartition(_END) if _END in body else (body, "", "")
-            found = text_tags.read_calls(inner.strip(), changes)
-            if found is not None and _END not in body:
-                changes["unclosed_call"] += 1
-            parts += [Text(words)] if words.strip() else []
-            parts += [Unparsed(inner, "bad_call")] if found is None else found
-            parts += [Text(after)] if after.strip() else []
         read.append(replace(message, parts=tuple(parts)))
     return replace(conversation, messages=tuple(read), changes=changes)
 

@@ -26,7 +26,6 @@ _LONGEST_SENTENCE = 1000
 """Maximum distance from a tag pair to the ends of the sentence that names it, in characters."""
 
 FUNCTIONCALL = "<functioncall>"
-_FUNCTIONCALL_END = "</functioncall>"
 """Glaive's tag before a call, which ends its turn."""
 _CALL_END = "</tool_call>"
 _QUOTED = re.compile(
@@ -121,17 +120,17 @@ def assistant_parts(
     return [*parts, *_words(text[words_from:])]
 
 
-def functioncall_parts(text: str, changes: Counter[str]) -> list[Part]:
-    """Returns an assistant's text and the calls after Glaive's tags, which may be closed."""
-    words, tag, body = text.partition(FUNCTIONCALL)
-    if not tag:
+def functioncall_parts(text: str, changes: Counter[str], tag: str = FUNCTIONCALL) -> list[Part]:
+    """Returns an assistant's text and the calls after Glaive's tags or others, maybe closed."""
+    words, found, body = text.partition(tag)
+    if not found:
         return _words(text)
     parts = _words(words.rstrip())
     calls = read_calls(body.strip(), changes)
     if calls is not None:
         return [*parts, *calls]
-    for piece in body.split(FUNCTIONCALL):
-        inner, _, after = piece.partition(_FUNCTIONCALL_END)
+    for piece in body.split(tag):
+        inner, _, after = piece.partition(tag.replace("<", "</"))
         calls = read_calls(inner.strip(), changes)
         parts += [Unparsed(inner.strip(), "bad_call")] if calls is None else calls
         parts += _words(after.strip())
