@@ -113,7 +113,7 @@ MISTAKES = {
     "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
     "inspect noise.bin": "no reader recognises it: it is binary, not JSON, JSONL",
     "inspect prose.txt": "no reader recognises it: it is plain text, not JSON, JSONL",
-    "inspect table.csv": r"\(text\); `builder inspect table.csv --suggest-mapping` proposes",
+    "inspect table.csv": r"\(CSV\); `builder inspect table.csv --suggest-mapping` proposes",
     "inspect other.jsonl": "`builder inspect other.jsonl --suggest-mapping` proposes",
     "inspect cut.json": "bad_json: Expecting ',' delimiter at line 3, column",
     "inspect wide.jsonl": r"text in UTF-16: convert it to UTF-8",
@@ -142,7 +142,7 @@ MISTAKES = {
     "build x.jsonl -o out --tokenizer ./none": "none",
     # tools and system
     "build x.jsonl -o out --tools none.json": "tools .none.json.: No such file",
-    "build x.jsonl -o out --system none.txt": "No such file .*builder capture .* -o none.txt",
+    "build x.jsonl -o out --system none.txt": "No such file .*builder capture --definitions --logs",
     "build x.jsonl -o out --tools x.jsonl": "tools 'x.jsonl': is no tool definition",
 }
 
