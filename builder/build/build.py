@@ -102,17 +102,14 @@ def build(
             key=key,
         )
         use: dict[str, ToolUse] = {}
-        done = progress(tasks)
+        counted = partial(_count_once, tasks, progress(tasks), set[int]())
         run_all = partial(_run_all, engine, pool, job)
-        scanned = results = run_all(tasks, partial(_count_finished, tasks, done), use)
+        scanned = results = run_all(tasks, partial(counted, range(len(tasks))), use)
         again = _unfinished(tasks, results, use)
         _join(tasks, results, again)
         if again:
             results = [_set_aside(result, index, work) for index, result in enumerate(results)]
-            first = [tasks[index] for index in again]
-            is_new = [results[index].summary.is_scan for index in again]
-            count = partial(_count_second, first, is_new, done)
-            new_results = run_all(list(again.values()), count, {})
+            new_results = run_all(list(again.values()), partial(counted, [*again]), {})
             for index, result in zip(again, new_results, strict=True):
                 results[index] = result
         run = PublishContext(
@@ -149,16 +146,14 @@ def _resumable() -> Iterator[None]:
         raise UsageError(f"{failed}; the same command resumes") from None
 
 
-def _count_finished(tasks: Sequence[Task], done: Done, index: int, summary: ResultSummary) -> None:
-    if not summary.is_scan:
-        done(tasks[index], summary)
-
-
-def _count_second(
-    tasks: Sequence[Task], is_new: Sequence[bool], done: Done, index: int, summary: ResultSummary
-) -> None:
-    if is_new[index]:
-        done(tasks[index], summary)
+def _count_once(
+    tasks: Sequence[Task], done: Done, counted: set[int], places: Sequence[int],
+    at: int, summary: ResultSummary,
+) -> None:  # fmt: skip
+    """Counts a task in the first pass that converts it; `places` are those of the pass's tasks."""
+    if not summary.is_scan and places[at] not in counted:
+        counted.add(places[at])
+        done(tasks[places[at]], summary)
 
 
 def _run_all(

@@ -39,10 +39,6 @@ class _DatasetFacts:
     places: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        """Returns the samples, tokens and calls in one line."""
-        return brief(self, samples=self.samples, tokens=self.tokens, calls=self.calls)
-
     def count(self, table: str, name: str, number: int = 1) -> None:
         """Counts a name in a table."""
         self.counts.setdefault(table, Counter())[name] += number
