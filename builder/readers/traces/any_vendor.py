@@ -51,6 +51,7 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.parts import (
     MAX_DECODED,
+    ROLES,
     PartNotes,
     as_fields,
     assistant_parts,
@@ -64,7 +65,6 @@ from builder.readers.traces.parts import (
     without_missing,
 )
 
-ROLES = {"human": "user", "model": "assistant", "ai": "assistant", "function": "tool"}
 _SCHEMAS = frozenset({"parameters", "input_schema", "inputSchema"})
 _RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
 _KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})

@@ -25,9 +25,9 @@ from builder.readers.toolkit.chat_messages import (
     with_compact_results,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
-from builder.readers.traces.any_vendor import ROLES, fault_of, read_outcome, read_request
+from builder.readers.traces.any_vendor import fault_of, read_outcome, read_request
 from builder.readers.traces.any_vendor import read_message as read_logged
-from builder.readers.traces.parts import PartNotes, result_content
+from builder.readers.traces.parts import ROLES, PartNotes, result_content
 from builder.readers.traces.spans import Span, branch, decoded, is_cut, listed
 
 _BEDROCK = (

@@ -251,10 +251,7 @@ _CLASSES = {
     "FunctionMessage": "function", "ChatMessage": "chat", "RemoveMessage": "remove",
     "DeveloperMessage": "developer",
 }  # fmt: skip
-_ROLES = {
-    "human": "user", "ai": "assistant", "system": "system", "developer": "developer",
-    "tool": "tool", "function": "tool",
-}  # fmt: skip
+ROLES = {"human": "user", "model": "assistant", "ai": "assistant", "function": "tool"}
 TYPES = frozenset({*_CLASSES.values(), *(f"{name}Chunk" for name in _CLASSES)})
 _UNMISTAKABLE = frozenset({"human", "ai", "remove", *_CLASSES})
 """Types that records of other programs do not have."""
@@ -392,11 +389,8 @@ def lc_message(fields: dict[str, Json]) -> Message | None:
 
 
 def _message(fields: dict[str, Json], kind: str) -> Message:
-    if kind == "chat":
-        role = as_str(fields.get("role"))
-        role = _ROLES.get(role, role)[:40] or "chat"
-    else:
-        role = _ROLES.get(kind, kind)
+    named = as_str(fields.get("role")) if kind == "chat" else kind
+    role = ROLES.get(named, named)[:40] or "chat"
     if role == "tool":
         result = read_result({**fields, "id": None, "content": None})
         content = result_content(fields.get("content"))
