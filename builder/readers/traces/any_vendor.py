@@ -92,9 +92,11 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
     for item in items:
         for message in read_message(item, notes):
             messages.append(_as_result(message, messages, notes))
-    if len(messages) == 1 and _is_flat(messages[0]):
-        notes.unreadable.append("flattened")
-        return []
+    if len(messages) == 1 and messages[0].role == "user":
+        texts = [part.text for part in messages[0].parts if isinstance(part, Text)]
+        if len(texts) == 1 and _FLAT_SYSTEM.match(texts[0]):  # a whole conversation
+            notes.unreadable.append("flattened")
+            return []
     return [message for message in messages if message.parts]
 
 
@@ -112,12 +114,6 @@ def _read_items(items: Sequence[Json], notes: PartNotes) -> list[Message]:
     reading = ItemReading().read(items)
     notes.tools += reading.tools
     return reading.messages
-
-
-def _is_flat(message: Message) -> bool:
-    """Returns whether a request's only message is a user message with a whole conversation."""
-    texts = [part.text for part in message.parts if isinstance(part, Text)]
-    return message.role == "user" and len(texts) == 1 and bool(_FLAT_SYSTEM.match(texts[0]))
 
 
 def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) -> Message:
@@ -165,35 +161,29 @@ def read_message(item: Json, notes: PartNotes) -> Sequence[Message]:
 def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence[Message]:
     listed = (fields[key] for key in ("parts", "blocks") if isinstance(fields.get(key), list))
     body = next(listed, fields.get("content"))
-    if role == "tool" and "parts" not in fields:
-        defined = as_dict(decoded(body))
-        defined = as_dict(defined.get("function")) or defined
-        if isinstance(defined.get("name"), str) and not _SCHEMAS.isdisjoint(defined):
-            notes.tools.append(body)  # Langfuse's LangChain callback appends the tools this way
-            return []
-        if called := _calls_in_content(body):  # Koog gives its calls the role of their results
-            notes.changes["calls_in_text"] += 1
-            return [Message("assistant", tuple(called))]
-        parts = as_list(body)
-        if not any(
-            as_str(part, "type") in _RESULT_PARTS or "toolResult" in as_dict(part) for part in parts
-        ):
-            result = read_result(fields)
-            pieces = result_content(body)
-            more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
-            call_id = name_or_none(fields.get("tool_call_id", more.get("tool_call_id")))
-            return [Message("tool", (replace(result, content=pieces, call_id=call_id),))]
-    if role == "assistant":
-        return _split(Message(role, tuple(_assistant(fields, body, notes))))
-    return _split(Message(role, tuple(read_parts(body))))
-
-
-def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Part]:
-    if called := _calls_in_content(body):
+    is_result = role == "tool" and "parts" not in fields
+    defined = as_dict(decoded(body)) if is_result else {}
+    defined = as_dict(defined.get("function")) or defined
+    if isinstance(defined.get("name"), str) and not _SCHEMAS.isdisjoint(defined):
+        notes.tools.append(body)  # Langfuse's LangChain callback appends the tools this way
+        return []
+    # Koog gives its calls the role of their results.
+    if (is_result or role == "assistant") and (called := _calls_in_content(body)):
         notes.changes["calls_in_text"] += 1
-        return called
-    parts = assistant_parts(fields, body)
-    return [*parts, Unparsed("search", "server_tool")] if searched(fields, {}) else parts
+        return [Message("assistant", tuple(called))]
+    if role == "assistant":
+        own = assistant_parts(fields, body)
+        own += [Unparsed("search", "server_tool")] if searched(fields, {}) else []
+        return _split(Message(role, tuple(own)))
+    if is_result and not any(
+        as_str(part, "type") in _RESULT_PARTS or "toolResult" in as_dict(part)
+        for part in as_list(body)
+    ):
+        more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
+        call_id = name_or_none(fields.get("tool_call_id", more.get("tool_call_id")))
+        result = replace(read_result(fields), content=result_content(body), call_id=call_id)
+        return [Message("tool", (result,))]
+    return _split(Message(role, tuple(read_parts(body))))
 
 
 def _split(message: Message) -> list[Message]:
