@@ -12,7 +12,7 @@ from support.conversations.strategies import pieces
 
 from builder.conversation import Conversation, ToolCall
 from builder.readers import readers
-from builder.readers.api import histories, openai_responses
+from builder.readers.api import codec, histories
 from builder.readers.api.anthropic import MESSAGES, whole_message
 from builder.readers.api.dialects import dialect
 from builder.readers.api.exchanges import Exchange
@@ -172,7 +172,7 @@ def test_a_stored_history_reads_like_a_repeated_one(turns, by_reference):
 
 
 def test_histories_beyond_the_memory_limit_are_missing(monkeypatch):
-    monkeypatch.setattr(openai_responses, "MAX_KEPT", 1)
+    monkeypatch.setattr(codec, "MAX_KEPT", 1)
     lines = []
     for number, named in ((1, {}), (2, {}), (3, {"previous_response_id": "resp_1"})):
         sent = {"model": "toy-5", "input": f"question {number}", "store": True, **named}

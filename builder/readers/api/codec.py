@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from builder.conversation import (
     Context,
@@ -181,6 +181,42 @@ class ServerStep:
             steps.append(step.items)
             step = step.before
         return [item for items in reversed(steps) for item in items]
+
+
+MAX_KEPT = 32 << 20
+"""Maximum number of characters of JSON kept for later requests."""
+
+_Value = TypeVar("_Value")
+
+
+class Kept(Generic[_Value]):
+    """Values by name: the last one, and earlier ones up to MAX_KEPT characters in total."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, tuple[_Value, int]] = OrderedDict()
+        self._weight = 0
+
+    def get(self, name: str) -> _Value | None:
+        """Returns the value of a name, if it is kept."""
+        stored = self._values.get(name)
+        return stored[0] if stored is not None else None
+
+    def put(self, name: str, value: _Value, weight: int) -> None:
+        """Keeps a value of this weight."""
+        self._weight += weight - self._values.pop(name, (value, 0))[1]
+        self._values[name] = (value, weight)
+        while self._weight > MAX_KEPT and len(self._values) > 1:
+            self._weight -= self._values.popitem(last=False)[1][1]
+
+
+def weight(value: Json) -> int:
+    """Returns about how many characters of JSON a value has."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict | list):
+        inside = value.values() if isinstance(value, dict) else value
+        return 16 + sum(map(weight, inside))
+    return 8
 
 
 def row_conversation(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -24,7 +23,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers.api.codec import Api, ApiAnswer, History, ServerStep
+from builder.readers.api.codec import Api, ApiAnswer, History, Kept, ServerStep, weight
 from builder.readers.api.dialects import GEMINI, is_interaction, is_interaction_event, path_of
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.chat_messages import (
@@ -244,9 +243,6 @@ class _Open:
         return {**self.step, "arguments": "".join(map(as_str, self.arguments))}
 
 
-_MAX_KEPT = 10_000
-"""Maximum number of interactions kept for later ones; the oldest are dropped."""
-
 _RUN_BY_SDK = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
 
 
@@ -289,8 +285,8 @@ class _Links:
     """Interactions by id. Each request has its own system text and tools."""
 
     def __init__(self) -> None:
-        self._steps: OrderedDict[str, ServerStep] = OrderedDict()
-        self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # unanswered requests
+        self._steps: Kept[ServerStep] = Kept()
+        self._waiting: Kept[dict[str, Json]] = Kept()  # unanswered requests
 
     def complete(self, exchange: Exchange) -> Exchange:
         """Returns the exchange with the history that its request names, as far as it is logged.
@@ -313,12 +309,10 @@ class _Links:
             request.pop("previous_interaction_id", None)
         steps = _steps_of(body)
         if own_id and steps:
-            self._steps[own_id] = replace(step, items=(*items, *steps))
+            step = replace(step, items=(*items, *steps))
+            self._steps.put(own_id, step, weight([*step.items]))
         elif own_id:
-            self._waiting[own_id] = sent
-        for kept in (self._steps, self._waiting):
-            while len(kept) > _MAX_KEPT:
-                kept.popitem(last=False)
+            self._waiting.put(own_id, sent, weight(sent))
         return replace(exchange, request=request)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
 
 from builder.conversation import (
     Data,
@@ -22,7 +20,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.api import response_items
-from builder.readers.api.codec import Api, ApiAnswer, History, ServerStep
+from builder.readers.api.codec import Api, ApiAnswer, History, Kept, ServerStep, weight
 from builder.readers.api.dialects import OPENAI_RESPONSES, ROLES, path_of
 from builder.readers.api.exchanges import Exchange
 from builder.readers.api.histories import PENDING
@@ -275,11 +273,6 @@ def whole_response(events: Iterable[Json]) -> dict[str, Json]:
     return response
 
 
-MAX_KEPT = 32 << 20
-"""Maximum number of characters of JSON kept for later requests."""
-
-_Value = TypeVar("_Value")
-
 _KEPT = ("previous_response_id", "conversation", "prompt")
 """Fields of a request that refer to a history or prompt on the server."""
 
@@ -347,33 +340,6 @@ def continues(before: Json, after: Json) -> bool:
     return other != "response.created"
 
 
-class _Kept(Generic[_Value]):
-    """Values by name: the last one, and earlier ones up to MAX_KEPT characters in total."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[str, tuple[_Value, int]] = OrderedDict()
-        self._weight = 0
-
-    def get(self, name: str) -> _Value | None:
-        stored = self._values.get(name)
-        return stored[0] if stored is not None else None
-
-    def put(self, name: str, value: _Value, weight: int) -> None:
-        self._weight += weight - self._values.pop(name, (value, 0))[1]
-        self._values[name] = (value, weight)
-        while self._weight > MAX_KEPT and len(self._values) > 1:
-            self._weight -= self._values.popitem(last=False)[1][1]
-
-
-def _weight(value: Json) -> int:
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict | list):
-        inside = value.values() if isinstance(value, dict) else value
-        return 16 + sum(map(_weight, inside))
-    return 8
-
-
 class _ServerHistories:
     """Histories kept by the server, by the id of a response or conversation.
 
@@ -382,9 +348,9 @@ class _ServerHistories:
     """
 
     def __init__(self) -> None:
-        self._steps: _Kept[ServerStep] = _Kept()
-        self._items: _Kept[Json] = _Kept()  # by their own ids
-        self._waiting: _Kept[dict[str, Json]] = _Kept()  # requests, by the ids of their responses
+        self._steps: Kept[ServerStep] = Kept()
+        self._items: Kept[Json] = Kept()  # by their own ids
+        self._waiting: Kept[dict[str, Json]] = Kept()  # requests, by the ids of their responses
 
     def complete(self, exchange: Exchange) -> Exchange:
         """Returns the exchange with the history that its request names, as far as it is logged.
@@ -432,19 +398,19 @@ class _ServerHistories:
             added = [*own, *output]
             for value in added:
                 if (own_id := name_or_none(as_dict(value).get("id"))) is not None:
-                    self._items.put(own_id, value, _weight(value))
+                    self._items.put(own_id, value, weight(value))
             step = replace(step, items=tuple(added))
             for name in filter(None, (response_id, conversation)):
-                self._steps.put(name, step, _weight(added))
+                self._steps.put(name, step, weight(added))
         if response_id and not any(answer.usable for answer in answered):
-            self._waiting.put(response_id, sent, _weight(sent))
+            self._waiting.put(response_id, sent, weight(sent))
         return completed
 
     def _begin(self, exchange: Exchange, response: dict[str, Json]) -> None:
         made = name_or_none(response.get("id"))
         if made is not None and path_of(exchange.url).endswith("/conversations"):
             given = as_list((exchange.request or {}).get("items"))
-            self._steps.put(made, ServerStep(None, tuple(given), whole=True), _weight(given))
+            self._steps.put(made, ServerStep(None, tuple(given), whole=True), weight(given))
 
 
 def _server_turns(output: list[Json]) -> int:
