@@ -60,8 +60,8 @@ _MODEL = ("model", "_model", "model_name", "model_id", "modelId", "model_slug")
 _SPEAKER = ("name", "speaker", "agent_name")
 """Keys of an answer that name the participant who gave it, where several agents talk."""
 
-_KIND_KEYS = ("text_type", "message_type", "kind", "content_kind")
-"""Keys of an answer that may say what its text is, beside `channel`."""
+_KIND_KEYS = ("phase", "text_type", "message_type", "kind", "content_kind")
+"""Keys of an answer that may say what its text is, beside `channel` (`phase`: OpenAI)."""
 _LISTENERS = frozenset({"", "all", "assistant", "user"})
 """Recipients of a text that are no tools."""
 _THOUGHT_KINDS = frozenset({"analysis", "thought", "thoughts", "thinking", "reasoning", "cot"})
@@ -162,7 +162,7 @@ def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) ->
         speaker = PREAMBLE
     elif kind in _OTHER_KINDS and words and len(words) == len(parts):
         parts = (*parts, unknown_part(f"{key} {kind}"))
-    elif key == "channel":
+    elif key in ("channel", "phase"):
         speaker = speaker or kind
     return replace(
         answer,
