@@ -214,7 +214,8 @@ def _set_aside(result: ChunkResult, index: int, work: Path) -> ChunkResult:
 def _target(config: Config) -> Target:
     """Returns the tokenizer to verify against. Raises UsageError if it does not fit an option."""
     target = target_for(config.verify.target)
-    template = f"the chat template of {config.verify.tokenizer.written!r}"
+    named = config.verify.model or config.verify.tokenizer.written
+    template = f"the chat template of {named!r}"
     if config.normalize.late_system == "keep" and not target.renders_late_system:
         raise UsageError(
             f"normalize.late_system: keep: {template} does not render a later system message;"
@@ -223,7 +224,7 @@ def _target(config: Config) -> Target:
     if "no_thought" in config.normalize.mask and not target.style.thoughts.has_blocks:
         raise UsageError(
             f"normalize.mask: no_thought (--preset sft-thinking): {template} shows no thoughts;"
-            " use --preset sft, or the tokenizer of a model that thinks"
+            " use --preset sft, or a model that thinks"
         )
     return target
 

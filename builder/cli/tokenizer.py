@@ -35,8 +35,9 @@ def say_tokenizer(
         return
     if target.template_sha256 != entry.template_sha256:
         warn(
-            f"the dataset was verified against {entry.name} (template {entry.template_name}), not"
-            f" against {target.name} (template {target.template_name})"
+            "the dataset was verified against the chat template of"
+            f" {entry.template_name or entry.name}, not against that of"
+            f" {target.template_name or target.name}"
         )
     elif tokenizer is None and entry.name != EMBEDDED and output.in_words:
         print(escaped(f"tokenizer: {entry.name}, which the dataset's manifest names"))

@@ -219,11 +219,15 @@ def _used(ledger: Ledger) -> Iterator[Judgement]:
     text = f"{number(used)} of {counted(wanted, 'conversation')}"
     if calls.wanted:
         text += f", {number(calls.used)} of {counted(calls.wanted, 'call')}"
-    rejected = ledger.conversations_rejected
+    larger = ledger.conversations_rejected | ledger.samples_left_out
+    of_calls = {code: n for code, n in ledger.calls_dropped.items() if code not in larger}
     chosen = [
-        f"{_CHOSEN.get(code, code.replace('_', ' '))} {number(count)}"
-        for code, count in ranked(rejected | ledger.samples_left_out)  # the larger of both
-        if count and is_on_request(code)
+        f"{_CHOSEN.get(code, code.replace('_', ' '))} {count}"
+        for code, count in (
+            *((code, number(count)) for code, count in ranked(larger) if count),
+            *((code, counted(count, "call")) for code, count in ranked(of_calls)),
+        )
+        if is_on_request(code)
     ]
     if chosen:
         text += f"; left out on request: {', '.join(chosen)}"

@@ -206,6 +206,8 @@ def test_a_summary_names_duplicates_and_the_few_thoughts_that_are_left_out(tmp_p
     log = tmp_path / "log.jsonl"
     log.write_text(2 * (json.dumps({"messages": turns}) + "\n"))
     assert "Left out: 1 duplicate, 1 thought" in summary(log, tmp_path / "out", capsys)
+    masked = summary(DATA / "codex", tmp_path / "masked", capsys, "--preset", "sft-thinking")
+    assert "1 of 3 calls; left out on request: without a thought 2 calls" in masked
 
 
 def test_the_summary_in_the_docs_is_what_a_build_of_data_prints(tmp_path, capsys, monkeypatch):
