@@ -1,4 +1,4 @@
-"""Writes what docs/ says of the code: cli.md, the lists of output.md and the table of formats.md.
+"""Writes what docs/ says of the code: docs/cli.md, parts of docs/output.md and docs/formats.md.
 
 scripts/docs.py [--check]     --check: names the pages that are out of date, and fails
 """
