@@ -208,16 +208,9 @@ class InspectedConversation:
 
     def to_json(self) -> dict[str, Json]:
         """Returns the conversation as `builder inspect --json` prints it."""
-        result: dict[str, Json] = {
-            "index": self.index,
-            "id": self.id,
-            "record": self.record,
-            "model": self.model,
-            "changes": {**self.changes},
-            "tools_source": self.tools_source,
-            "samples": self.samples,
-            "rejected": None,
-        }
+        names = ("index", "id", "record", "model", "changes", "tools_source", "samples")
+        result: dict[str, Json] = {name: getattr(self, name) for name in names}
+        result["rejected"] = None
         if self.problem is not None:
             result["rejected"] = {
                 "code": self.problem.code,
@@ -270,19 +263,13 @@ class Inspection:
 
     def to_json(self) -> dict[str, Json]:
         """Returns the inspection as `builder inspect --json` prints it."""
-        result: dict[str, Json] = {
-            "source": self.source,
-            "format": self.format,
-            "reason": self.reason,
-            "records": self.records,
-            "conversations": self.conversations,
-            "calls": self.calls,
-            "ignored": dict(sorted(self.ignored.items())),
-            "problems": [
-                {"code": item.code, "where": item.where, "message": item.detail}
-                for item in self.problems
-            ],
-        }
+        names = ("source", "format", "reason", "records", "conversations", "calls")
+        result: dict[str, Json] = {name: getattr(self, name) for name in names}
+        result["ignored"] = dict(sorted(self.ignored.items()))
+        result["problems"] = [
+            {"code": item.code, "where": item.where, "message": item.detail}
+            for item in self.problems
+        ]
         if self.formats is not None:
             result |= {"files": {"formats": {**self.formats}, "unknown": len(self.unknown)}}
         if self.conversation is not None:

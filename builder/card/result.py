@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -134,18 +134,11 @@ class BuildResult:
     def as_json(self) -> dict[str, Json]:
         """Returns the accounting, the lines on the dataset, the context and the advice."""
         levels = self.context_levels
-        judged: list[Json] = [
-            {"name": item.name, "text": item.text, "count": item.count, "whole": item.whole}
-            for item in self.judgements
-        ]
         advice: list[Json] = [
             {
                 "finding": item.finding,
                 "share": round(item.share, 4),
-                "remedies": [
-                    {"text": one.text, "price": one.price, "commands": [*one.commands]}
-                    for one in item.remedies
-                ],
+                "remedies": [{**asdict(one), "commands": [*one.commands]} for one in item.remedies],
             }
             for item in self.advice
         ]
@@ -153,7 +146,7 @@ class BuildResult:
             **self.ledger.to_json(),
             "tokens": self.tokens,
             "trained_turns": levels.total(),
-            "judgements": judged,
+            "judgements": [asdict(item) for item in self.judgements],
             "context": dict(sorted(levels.items())),
             "context_missing": dict(sorted(self.context_missing.items())),
             "advice": advice,

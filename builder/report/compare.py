@@ -69,10 +69,9 @@ class DatasetDifference:
 
     def to_json(self) -> dict[str, Json]:
         """Returns the difference as JSON."""
+        names = ("samples", "tokens", "calls")
         return {
-            "samples": [self.before.samples, self.after.samples],
-            "tokens": [self.before.tokens, self.after.tokens],
-            "calls": [self.before.calls, self.after.calls],
+            **{name: [getattr(self.before, name), getattr(self.after, name)] for name in names},
             "same": self.same,
             "changed": self.changed,
             "came": self.added,
