@@ -14,17 +14,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, wraps
 from inspect import signature
 from pathlib import Path
-from typing import (
-    Any,
-    Literal,
-    NewType,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from builder.brief import brief, shown
 from builder.conversation import Json

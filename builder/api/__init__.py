@@ -32,7 +32,5 @@ from builder.api.logs import recognise as recognise
 from builder.api.progress import OnMessage as OnMessage
 from builder.api.progress import OnProgress as OnProgress
 from builder.api.progress import Progress as Progress
-from builder.api.traces import (
-    convert_traces_to_training_data as convert_traces_to_training_data,
-)
+from builder.api.traces import convert_traces_to_training_data as convert_traces_to_training_data
 from builder.api.traces import use_in_datasets as use_in_datasets

@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from builder.api.checked import checked
-from builder.api.progress import (
-    OnMessage,
-    OnProgress,
-    ReadingProgress,
-    ignore,
-    phases_of,
-)
+from builder.api.progress import OnMessage, OnProgress, ReadingProgress, ignore, phases_of
 from builder.given import (
     InputsLike,
     MappingLike,

@@ -68,9 +68,7 @@ class ReadingProgress:
         self.on_progress(self.state)
 
 
-def phases_of(
-    on_progress: OnProgress,
-) -> Callable[[str, int | None], Callable[[int], object]]:
+def phases_of(on_progress: OnProgress) -> Callable[[str, int | None], Callable[[int], object]]:
     """Returns a function that begins a phase, and returns one for samples done."""
 
     def phase(name: str, total: int | None = None) -> Callable[[int], object]:

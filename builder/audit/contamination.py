@@ -93,11 +93,7 @@ class ContaminationAudit:
         self._by_set: Counter[str] = Counter()
 
     def add(
-        self,
-        row: AuditRow,
-        numbers: NDArray[np.uint64],
-        sets: EvaluationSets,
-        notes: FindingNotes,
+        self, row: AuditRow, numbers: NDArray[np.uint64], sets: EvaluationSets, notes: FindingNotes
     ) -> None:
         """Searches a sample for the items; `numbers` are those of its words (`word_numbers`)."""
         best: dict[tuple[str, int], float] = {}

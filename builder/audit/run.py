@@ -265,11 +265,7 @@ def _verdict(item: DatasetRow, tokenizer: str) -> Verdict | None:
 
 
 def _row(
-    item: DatasetRow,
-    number: int,
-    tokenizer: str,
-    verdict: Verdict | None,
-    without_secrets: bool,
+    item: DatasetRow, number: int, tokenizer: str, verdict: Verdict | None, without_secrets: bool
 ) -> AuditRow | FindingExample:
     """Returns the input of the audits for a row; for a bad row, its location and fault."""
     where = f"{item.file}:{item.number}"

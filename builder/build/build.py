@@ -81,12 +81,7 @@ def build(
     key = derive_key(_sources(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
-    with (
-        _resumable(),
-        removed_if_unused(out),
-        output_folder(out) as work,
-        SharedPool() as pool,
-    ):
+    with _resumable(), removed_if_unused(out), output_folder(out) as work, SharedPool() as pool:
         results_folder = work.parent / "results"
         if fresh:
             _forget(results_folder, remote)

@@ -43,10 +43,7 @@ from builder.verify.verifier import Verifier
 
 
 def process_source(
-    task: Task,
-    verifier: Verifier,
-    writer: ResultWriter,
-    spool: Spool | None = None,
+    task: Task, verifier: Verifier, writer: ResultWriter, spool: Spool | None = None
 ) -> None:
     """Reads, normalises, scrubs, flattens and verifies a source; writes the results to `writer`.
 

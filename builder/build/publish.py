@@ -165,9 +165,7 @@ class PublishContext:
 
 
 def publish(
-    results: Sequence[ChunkResult],
-    unreadable: Sequence[Problem],
-    run: PublishContext,
+    results: Sequence[ChunkResult], unreadable: Sequence[Problem], run: PublishContext
 ) -> tuple[BuildResult, bool]:
     """Makes the dataset; returns it, and whether it was published.
 
@@ -258,8 +256,7 @@ def _about(built: BuildResult, run: PublishContext) -> Manifest:
             pairs=built.pairs, left_out=dict(sorted(built.pairs_left_out.items()))
         ),
         context=ContextEntry(
-            levels=dict(ranked(built.context_levels)),
-            missing=dict(ranked(built.context_missing)),
+            levels=dict(ranked(built.context_levels)), missing=dict(ranked(built.context_missing))
         ),
         review=built.review.counts(len(built.reviewed)) if built.review is not None else {},
     )

@@ -171,10 +171,7 @@ class _Work:
             for reference in reversed(references):
                 self.ray.cancel(reference, force=True)
             _, references = self.ray.wait(
-                references,
-                num_returns=len(references),
-                timeout=_CANCEL_SECONDS,
-                fetch_local=False,
+                references, num_returns=len(references), timeout=_CANCEL_SECONDS, fetch_local=False
             )
 
     def _submit(self, index: int, *, look: bool = True) -> None:

@@ -28,11 +28,7 @@ class ToolSharing:
     """
 
     def __init__(
-        self,
-        options: NormalizeOptions,
-        reader: Reader,
-        source: Source,
-        sources: Iterable[Source],
+        self, options: NormalizeOptions, reader: Reader, source: Source, sources: Iterable[Source]
     ) -> None:
         self.options = options
         self.reader = reader

@@ -44,9 +44,7 @@ def supplied_tools(
     return general, tuple(captured)
 
 
-def supplied_system(
-    paths: Sequence[UserPath],
-) -> tuple[str | None, tuple[AgentDefinitions, ...]]:
+def supplied_system(paths: Sequence[UserPath]) -> tuple[str | None, tuple[AgentDefinitions, ...]]:
     """Returns the text for all logs, and those captured from agents. Raises UsageError."""
     general: str | None = None
     captured: list[AgentDefinitions] = []

@@ -252,10 +252,7 @@ def left_out(ledger: Ledger, thoughts: int = 0) -> str:
     """
     parts = []
     _, conversations, *_ = ledger.accounts
-    for codes, words in (
-        (conversations.rejected, "{} ({})"),
-        (ledger.cut, "the end of {} ({})"),
-    ):
+    for codes, words in ((conversations.rejected, "{} ({})"), (ledger.cut, "the end of {} ({})")):
         if total := sum(codes.values()):
             code = ranked(codes)[0][0]
             reason = re.split(r": (?!\[)|; |, so ", meaning(code).replace("`", ""))[0] or code

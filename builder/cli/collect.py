@@ -14,11 +14,7 @@ from builder.text import counted
 
 @command()
 def collect(
-    out: Path,
-    inputs: list[str] | None = None,
-    dry_run: bool = False,
-    *,
-    output: Output,
+    out: Path, inputs: list[str] | None = None, dry_run: bool = False, *, output: Output
 ) -> int:
     """Copy new and changed logs of this machine's agents into a folder, before they are deleted."""
 

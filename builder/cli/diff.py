@@ -15,12 +15,7 @@ NAME = 46
 
 
 @command()
-def diff(
-    before: str,
-    after: str,
-    *,
-    output: Output,
-) -> int:
+def diff(before: str, after: str, *, output: Output) -> int:
     """Compare two datasets: samples added, removed or changed, and other differences."""
     difference = diff_datasets(before, after)
     if output.as_json:

@@ -12,11 +12,7 @@ from builder.readers import Reader
 
 
 @command()
-def formats(
-    explain: str | None = None,
-    *,
-    output: Output,
-) -> int:
+def formats(explain: str | None = None, *, output: Output) -> int:
     """List the log formats that can be read."""
     if explain is not None:
         return _explain(explain, output=output)

@@ -20,11 +20,7 @@ from builder.sources.store import local_output
 
 @command()
 def report(
-    dataset: str,
-    out: str = "report.html",
-    tokenizer: str | None = None,
-    *,
-    output: Output,
+    dataset: str, out: str = "report.html", tokenizer: str | None = None, *, output: Output
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
     say_tokenizer(dataset, tokenizer, None, output)

@@ -6,13 +6,7 @@
 from __future__ import annotations
 
 from builder.config.load import load_config, load_mapping, presets_in, read_resolved
-from builder.config.sections import (
-    AuditSection,
-    Config,
-    InputSection,
-    VerifySection,
-    override,
-)
+from builder.config.sections import AuditSection, Config, InputSection, VerifySection, override
 
 __all__ = [
     "AuditSection",

@@ -13,14 +13,7 @@ import yaml
 from builder.config.sections import MERGED, Config, Keys
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions
-from builder.options import (
-    REFUSED,
-    FieldReader,
-    Preset,
-    as_document,
-    keys_of,
-    places_of_keys,
-)
+from builder.options import REFUSED, FieldReader, Preset, as_document, keys_of, places_of_keys
 from builder.paths import expand_home
 from builder.problem import UsageError, nearest
 from builder.qwen3.models import model_named

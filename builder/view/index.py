@@ -242,10 +242,7 @@ def _names(unit: str, bounds: Sequence[int]) -> tuple[str, ...]:
 
 _TOKENS = _names("tokens", _BOUNDS)
 _CHARACTERS = _names("characters", [_PER_TOKEN * bound for bound in _BOUNDS])
-ORDERS: Mapping[str, tuple[str, ...]] = {
-    "length": (*_TOKENS, *_CHARACTERS),
-    "context": LEVELS,
-}
+ORDERS: Mapping[str, tuple[str, ...]] = {"length": (*_TOKENS, *_CHARACTERS), "context": LEVELS}
 """{facet: its values in their own order}; values of other facets are ordered by frequency."""
 
 _MEANINGS = {
