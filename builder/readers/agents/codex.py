@@ -769,7 +769,7 @@ def read(source: Source) -> Iterator[Event]:
         if any(at < begin for at in lost):
             rollout.lose()  # it may go on with what was lost
         for at, line in enumerate(own):
-            if begin + at in lost:
+            if begin + at in lost or (lost and begin and not at):  # it may continue what is lost
                 rollout.lose()
             yield from rollout.take(line, joins=at in joining)
         yield from rollout.end()
