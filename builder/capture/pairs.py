@@ -12,6 +12,7 @@ import queue
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
@@ -172,19 +173,13 @@ def _secrets(url: str, *headers: Mapping[str, str]) -> Iterator[str]:
             values += value.split()[1:]
             values += [item.partition("=")[2].split(";")[0] for item in value.split("; ")]
             if value.lower().startswith("basic "):
-                with_text = _decoded_basic(value[6:])
-                values += [with_text, *with_text.split(":", 1)]
+                with suppress(ValueError):
+                    text = base64.b64decode(value[6:]).decode("utf-8", "replace")
+                    values += [text, *text.split(":", 1)]
     for value in values:
         for form in (value, unquote(value), quote(value, safe="")):
             if len(form.strip()) >= _SHORTEST:
                 yield form.strip()
-
-
-def _decoded_basic(text: str) -> str:
-    try:
-        return base64.b64decode(text).decode("utf-8", "replace")
-    except ValueError:
-        return ""
 
 
 def _without(value: Json, secrets: Iterable[str]) -> Json:

@@ -438,7 +438,10 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
     url = as_str(first_of(value, *_URL_KEYS))
     flat = read_body(value["body"]) if request is None and "body" in value else Body()
     if isinstance(flat.value, dict):  # Batch input, nock, `body` with `response`
-        is_response = response_dialect(flat.value) is not None or _is_response_line(value)
+        named = (as_str(value.get(key)).lower() for key in ("type", "event", "kind", "direction"))
+        is_response = response_dialect(flat.value) is not None or any(
+            name.endswith(("response", "error")) for name in named
+        )
         if response is None and is_response:
             response = flat.value
         else:
@@ -507,12 +510,6 @@ def _batch_key(value: dict[str, Json]) -> str | None:
         return name_or_none(value["custom_id"])
     halves = value.keys() & {"request", "response", "error"}
     return name_or_none(value.get("key")) if len(halves) == 1 else None
-
-
-def _is_response_line(value: dict[str, Json]) -> bool:
-    """Returns whether a logger's line says that its body is that of a response."""
-    named = (as_str(value.get(key)).lower() for key in ("type", "event", "kind", "direction"))
-    return any(name.endswith(("response", "error")) for name in named)
 
 
 _OTHER_IDS = re.compile(

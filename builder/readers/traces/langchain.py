@@ -6,6 +6,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -259,15 +260,6 @@ def _display_text(value: object) -> str:
     return "".join(char for char in str(value) if char.isprintable())[:200]
 
 
-def _thread_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the threads, which are independent, and 0 for all other rows."""
-    try:
-        with open_sqlite(source) as connection:
-            return [*(size or 0 for (size,) in listed(connection, _SIZES)), 0]
-    except SQLITE_ERRORS:
-        return ()
-
-
 class _CheckpointReader:
     """Reads a database of checkpoints; `tables` are its columns by table."""
 
@@ -485,11 +477,15 @@ def _recognise(source: Source) -> str | None:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of a checkpoint database's threads.
+    """Returns the sizes of a checkpoint database's independent threads, and 0 for all other rows.
 
     A chat history stays whole, since the rows of its sessions are interleaved.
     """
-    return _thread_sizes(source) if "checkpoints" in tables(source) else ()
+    with suppress(*SQLITE_ERRORS):
+        if "checkpoints" in tables(source):
+            with open_sqlite(source) as connection:
+                return [*(size or 0 for (size,) in listed(connection, _SIZES)), 0]
+    return ()
 
 
 def read(source: Source) -> Iterator[Event]:

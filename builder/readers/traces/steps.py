@@ -119,7 +119,12 @@ def _choose(step: Step, within: Sequence[Step], resolved: dict[str, ModelCall | 
     if not isinstance(outer, ModelCall):
         if len(inside) == 1 and not inside[0][1].outcome.answers:
             where, call = inside[0]
-            resolved[where] = replace(call, outcome=_logged_around(step) or call.outcome)
+            notes = PartNotes()
+            around = read_outcome(step.output, notes)
+            # Text without calls may be changed by the step.
+            made = any(calls(answer.message) for answer in around.answers)
+            if made and not notes.unreadable:
+                resolved[where] = replace(call, outcome=replace(around, before=()))
         return
     logged = [(where, call) for where, call in inside if call.messages or call.outcome.answers]
     if not logged:
@@ -160,17 +165,6 @@ def _is_readable(call: ModelCall) -> bool:
 
 def _names(call: ModelCall) -> set[str]:
     return {made.name for answer in call.outcome.answers for made in calls(answer.message)}
-
-
-def _logged_around(step: Step) -> Outcome | None:
-    """Returns the tool calls that a step without a model call logs as its output.
-
-    Returns None for text without calls, since the step may have changed it.
-    """
-    notes = PartNotes()
-    outcome = read_outcome(step.output, notes) if step.output is not None else Outcome()
-    made = any(calls(answer.message) for answer in outcome.answers)
-    return replace(outcome, before=()) if made and not notes.unreadable else None
 
 
 @dataclass(slots=True)
