@@ -37,7 +37,6 @@ from builder.parallel.pool import OpenPool, SharedPool
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
-from builder.sources.source import Source
 from builder.sources.store import StoreFailed
 
 
@@ -78,7 +77,11 @@ def build(
             model = before.tokenizer.model or before.tokenizer.template_name
             warn(f"{out} holds a dataset for {model}, made with other settings: it is replaced")
     scrub = config.audit.scrub
-    key = derive_key(_sources(tasks)) if scrub.needs_key else b""
+    key = (
+        derive_key(task.source for task in tasks if _is_first_chunk(task))
+        if scrub.needs_key
+        else b""
+    )
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
     with _resumable(), removed_if_unused(out), output_folder(out) as work, SharedPool() as pool:
@@ -226,10 +229,6 @@ def _target(config: Config) -> Target:
 
 def _is_first_chunk(task: Task) -> bool:
     return task.source.chunk is None or not task.source.chunk.start
-
-
-def _sources(tasks: Sequence[Task]) -> Iterator[Source]:
-    return (task.source for task in tasks if _is_first_chunk(task))
 
 
 def _inputs(

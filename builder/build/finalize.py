@@ -55,16 +55,15 @@ def near_duplicates(
                 items = as_dicts(as_dict(loads(line)).get("messages"))
                 unit = SampleMeta.read(as_dict(loads(meta))).unit
                 messages = [(as_str(item, "role"), as_str(item, "content")) for item in items]
-                yield compared_text(messages, unit, [*map(_is_trained, items)])
+                trained = [
+                    item.get("role") == "assistant" and item.get("weight") != 0 for item in items
+                ]
+                yield compared_text(messages, unit, trained)
 
     numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
     sessions = [row.entry.session for row in table for _ in row.samples]
     found = near_repeats(texts(), [sessions[number] for number in numbers])
     return {numbers[again]: numbers[kept] for again, kept in found.items()}
-
-
-def _is_trained(message: dict[str, Json]) -> bool:
-    return message.get("role") == "assistant" and message.get("weight") != 0
 
 
 _LOADER = "loader"

@@ -82,7 +82,7 @@ def run_push(
 
     say_tokenizer(dataset, chosen.tokenizer, None, output)
     report = push_dataset(dataset, repo, options=chosen, on_changes=show, retries=retries)
-    for code in _unused_codes(report, chosen):
+    for code in (code for code in chosen.allow if code not in report.overruled):
         shut = [item.code for item in report.refused if item.by_name]
         _warn(f"--allow {code}: no failed gate has this name{nearest(code, shut) if shut else ''}")
     for item in report.refused:
@@ -99,10 +99,6 @@ def run_push(
     elif not output.quiet:
         _print_end(report)
     return 0 if report.is_done else 1
-
-
-def _unused_codes(report: PushReport, chosen: PushOptions) -> list[str]:
-    return [code for code in chosen.allow if code not in report.overruled]
 
 
 def _warn(text: str) -> None:
