@@ -35,28 +35,22 @@ def first_rows(head: bytes) -> tuple[str, tuple[str, ...], list[Row]]:
 
     A text with one column, or whose second row has another number of fields, is no table: no names.
     """
-    if not is_prefixed(head) and head.lstrip()[:1] not in (b"{", b"["):
-        text = head.decode("utf-8-sig", "replace")
-        for separator in _SEPARATORS:
-            names, rows = _first_rows(text, separator)
-            if names:
-                return separator, names, rows
-    return _SEPARATORS[0], (), []
-
-
-def _first_rows(text: str, separator: str) -> tuple[tuple[str, ...], list[Row]]:
-    stream = io.StringIO(text, newline="")
-    try:
-        names, *rows = list(islice(csv.reader(stream, delimiter=separator), _PEEKED + 1)) or [[]]
-    except csv.Error:
-        return (), []
-    if stream.read(1) == "" and len(rows) > 1:
-        rows.pop()  # may be cut off
-    # Prose has semicolons, and logs have tabs: with these, each row must fit.
-    checked = rows[:1] if separator == "," else rows
-    if len(names) < 2 or any(row and len(row) != len(names) for row in checked):
-        return (), []
-    return tuple(names), [_row(names, row) for row in rows if len(row) == len(names)]
+    is_json = is_prefixed(head) or head.lstrip()[:1] in (b"{", b"[")
+    for separator in () if is_json else _SEPARATORS:
+        stream = io.StringIO(head.decode("utf-8-sig", "replace"), newline="")
+        reader = csv.reader(stream, delimiter=separator)
+        try:
+            names, *rows = list(islice(reader, _PEEKED + 1)) or [[]]
+        except csv.Error:
+            continue
+        if stream.read(1) == "" and len(rows) > 1:
+            rows.pop()  # may be cut off
+        # Prose has semicolons, and logs have tabs: with these, each row must fit.
+        checked = rows[:1] if separator == "," else rows
+        if len(names) > 1 and all(len(row) in (0, len(names)) for row in checked):
+            whole = [_row(names, row) for row in rows if len(row) == len(names)]
+            return separator, tuple(names), whole
+    return ",", (), []
 
 
 def json_columns(rows: Sequence[Row]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from builder.brief import brief
 from builder.conversation import Json
-from builder.jsonio import JsonFault, adjacent_objects, loads_leniently, loads_text
+from builder.jsonio import JsonFault, adjacent_objects, dumps, loads_leniently, loads_text
 from builder.problem import Problem
 from builder.sources.csv_file import first_rows, json_columns, read_rows
 from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines, without_padding
@@ -30,7 +30,7 @@ from builder.sources.stream import (
     stream_problem,
     wrapped_records,
 )
-from builder.sources.table import MAGICS, FileTable, HubTable, Table, row_lines
+from builder.sources.table import MAGICS, FileTable, HubTable, Table
 
 MAX_RECORD_BYTES = 256 << 20
 """A longer line or document is rejected (`too_large`)."""
@@ -342,9 +342,16 @@ class Source:
     def _rows(self, table: Table) -> Iterator[tuple[int, bytes, bool] | Problem]:
         if isinstance(self.chunk, ItemChunk) and isinstance(table, FileTable):
             table = replace(table, chunk=self.chunk)
-        for line in row_lines(table, self.max_record_bytes):
+        for number, row in table.rows():
             self._records_read += 1
-            yield line
+            line = b"" if isinstance(row, Problem) else dumps(row).encode("utf-8", "surrogatepass")
+            if isinstance(row, Problem):
+                yield row
+            elif len(line) > self.max_record_bytes:
+                detail = f"{len(line)} bytes, the limit is {self.max_record_bytes}"
+                yield Problem("too_large", f"row {number}", detail)
+            else:
+                yield number, line, True
 
     def json_lines(self) -> Iterator[Record | Problem]:
         """Yields the records of a JSONL file; a line that is not JSON is a Problem.
@@ -389,7 +396,7 @@ class Source:
 
     def _decoded_row(self, row: Json) -> Json:
         return {
-            name: loads_text(text) if name in self._json_columns and isinstance(text, str) else text
+            name: loads_text(text) if name in self._json_columns else text
             for name, text in (row.items() if isinstance(row, dict) else ())
         }
 

@@ -172,6 +172,16 @@ def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, st
 
 
 @contextlib.contextmanager
+def _addressed(place: Path, address: str) -> Iterator[None]:
+    """Has errors name the address of a copy, and not its place."""
+    try:
+        yield
+    except UsageError as error:
+        error.args = tuple(str(part).replace(str(place), address) for part in error.args)
+        raise
+
+
+@contextlib.contextmanager
 def local_copy(dataset: str) -> Iterator[str]:
     """Yields the path of a temporary copy of a dataset in a store; any other is yielded as it is.
 
@@ -195,11 +205,8 @@ def local_copy(dataset: str) -> Iterator[str]:
             if not name.startswith(".state/") and path.resolve().is_relative_to(place.resolve()):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 item.copy(path)
-        try:
+        with _addressed(place, dataset):
             yield str(place)
-        except UsageError as error:
-            error.args = tuple(str(part).replace(str(place), dataset) for part in error.args)
-            raise
 
 
 _KNOWN_BY = ("README.md", "manifest.json")
@@ -232,11 +239,8 @@ def local_output(out: str | os.PathLike[str]) -> Iterator[Path]:
                 with faults(written):
                     system.get_file(name, str(path))
         before = _identities(place)
-        try:
+        with _addressed(place, written):
             yield place
-        except UsageError as error:
-            error.args = tuple(str(part).replace(str(place), written) for part in error.args)
-            raise
         after = _identities(place)
         with faults(written, "written"):
             for name in before.keys() - after.keys():

@@ -15,7 +15,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.jsonio import dumps, loads_text
+from builder.jsonio import loads_text
 from builder.problem import Problem, UsageError
 from builder.sources.store import hub_name
 from builder.sources.stream import ItemChunk
@@ -194,20 +194,6 @@ def _json_columns(schema: Any) -> frozenset[str]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # no metadata, or not that of this library
     return frozenset(names)
-
-
-def row_lines(table: Table, limit: int) -> Iterator[tuple[int, bytes, bool] | Problem]:
-    """Yields the rows as `Source.lines` yields lines; one of more bytes than the limit: Problem."""
-    for number, row in table.rows():
-        if isinstance(row, Problem):
-            yield row
-            continue
-        line = dumps(row).encode("utf-8", "surrogatepass")
-        if len(line) > limit:
-            detail = f"{len(line)} bytes, the limit is {limit}"
-            yield Problem("too_large", f"row {number}", detail)
-        else:
-            yield number, line, True
 
 
 def _row(

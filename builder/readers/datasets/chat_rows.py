@@ -98,6 +98,16 @@ def claims(
     return lambda source: reason if any(map(is_row, source.peek.objects)) else None
 
 
+def column(cell: Json, changes: Counter[str]) -> Json:
+    """Returns the value of a table cell, parsed if it is text; None for blank text.
+
+    Raises JsonFault; see `literals.values`.
+    """
+    if not isinstance(cell, str):
+        return cell
+    return literals.value(cell, changes) if cell.strip() else None
+
+
 def bad_tools(where: str, fault: JsonFault, place: str = "") -> Problem:
     """Returns the problem of a row whose definitions cannot be read: the model had some."""
     return Problem("bad_tools", where, place + fault.detail, records=0)
@@ -151,10 +161,10 @@ def _nemotron(where: str, row: dict[str, Json], names: Counter[str]) -> Conversa
     problems: tuple[Problem, ...] = ()
     tools: Json = None
     try:
-        tools = literals.column(row.get("tools"), changes)
-        logged = {} if tools else as_dict(literals.column(row.get("metadata"), changes))
+        tools = column(row.get("tools"), changes)
+        logged = {} if tools else as_dict(column(row.get("metadata"), changes))
         if "tools" in logged:
-            tools = literals.column(logged["tools"], changes)
+            tools = column(logged["tools"], changes)
     except JsonFault as fault:
         problems = (bad_tools(where, fault),)
     name = row_name(where, row.get("uuid"), names)
@@ -262,7 +272,7 @@ def _toucan(where: str, row: dict[str, Json], names: Counter[str]) -> Conversati
     changes: Counter[str] = Counter()
     problems: list[Problem] = []
     try:
-        items = literals.column(row.get("messages"), changes)
+        items = column(row.get("messages"), changes)
     except JsonFault as fault:
         return Problem("bad_json", where, f"messages: {fault.detail}")
     if not isinstance(items, list) or not items:
@@ -291,7 +301,7 @@ def _first_list(listed: Iterable[Json], changes: Counter[str]) -> Tools:
     faults: list[JsonFault] = []
     for candidate in listed:
         try:
-            if isinstance(value := literals.column(candidate, changes), list):
+            if isinstance(value := column(candidate, changes), list):
                 return tuple(value)
         except JsonFault as fault:
             faults.append(fault)
@@ -341,7 +351,7 @@ def _called(value: Json, changes: Counter[str]) -> Sequence[ToolCall | Unparsed]
     """Returns the calls of a value, or of the text of JSON or of a Python dictionary."""
     if isinstance(value, str):
         return text_tags.read_calls(value.strip(), changes) or [Unparsed(value, "bad_call")]
-    return text_tags.calls_of([value]) or [Unparsed(dumps(value), "bad_call")]
+    return text_tags.calls_of(value) or [Unparsed(dumps(value), "bad_call")]
 
 
 # -- SWE-smith and SWE-Gym: <function=…> calls in the text, or the history of SWE-agent's runs -----

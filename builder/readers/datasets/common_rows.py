@@ -30,13 +30,12 @@ from builder.readers import declared
 from builder.readers.api.dialects import ROLES as OPENAI_ROLES
 from builder.readers.api.openai_chat import TOOL_ROLES, dispreferred, is_worse
 from builder.readers.datasets.chat_rows import published, read_chat
-from builder.readers.datasets.text_rows import take_introduced_tools
+from builder.readers.datasets.text_rows import results_in_text, take_introduced_tools
 from builder.readers.toolkit import chat_messages, literals, tags
 from builder.readers.toolkit.chat_messages import content_block, text_or_data
 from builder.readers.toolkit.function_text import function_messages, has_function_calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits, with_media
-from builder.readers.toolkit.tags import results_in_text
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted, system_text
 from builder.sources.source import Source
@@ -339,7 +338,7 @@ def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
 def _calls(value: Json, changes: Counter[str]) -> list[Part]:
     """Returns the calls in a turn of calls: an object or a list, possibly after reasoning."""
     if not isinstance(value, str):
-        found = tags.calls_of([value])
+        found = tags.calls_of(value)
         return [*found] if found is not None else [Unparsed(dumps(value), "bad_call")]
     calls = tags.read_calls(value, changes)
     if calls is not None:

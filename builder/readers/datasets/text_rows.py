@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import (
     Content,
     Conversation,
+    Data,
     Json,
     Message,
     Part,
@@ -25,7 +26,14 @@ from builder.conversation import (
 )  # fmt: skip
 from builder.jsonio import JsonFault, dumps, json_type
 from builder.problem import Problem
-from builder.readers.datasets.chat_rows import Tools, bad_tools, claims, of_rows, published
+from builder.readers.datasets.chat_rows import (
+    Tools,
+    bad_tools,
+    claims,
+    column,
+    of_rows,
+    published,
+)
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.chat_messages import chat_message, text_or_data
 from builder.readers.toolkit.comparison import calls, with_keys
@@ -43,11 +51,43 @@ from builder.readers.toolkit.rows import row_name
 from builder.readers.toolkit.tags import (
     call_of,
     functioncall_parts,
-    results_in_text,
     take_listed_tools,
 )  # fmt: skip
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import message_keys, noted
+
+
+def results_in_text(
+    text: str,
+    called: Sequence[str],
+    changes: Counter[str],
+    wraps: Callable[[dict[str, Json]], bool],
+    key: str,
+) -> list[ToolResult]:
+    """Returns the results in a text that is an object which wraps one, or a list of these.
+
+    A tool's own output may look like that: `wraps` states whether an object wraps a result, which
+    is its value at `key`, and there may not be more objects than calls. `called` are their names.
+    Otherwise the text is the result. `changes` counts each that was taken out (`result_unwrapped`).
+    """
+    trial: Counter[str] = Counter()
+    try:
+        found = literals.items(text, trial) if text.lstrip()[:1] in ("{", "[") else []
+    except JsonFault:
+        found = []
+    wrappers = [as_dict(item) for item in found]
+    if not 0 < len(wrappers) <= len(called) or not all(map(wraps, wrappers)):
+        return [ToolResult((Text(text),))]
+    changes.update(trial)
+    changes["result_unwrapped"] += len(wrappers)
+    return [
+        ToolResult(
+            (Text(inner) if isinstance(inner := item[key], str) else Data(inner),),
+            name=name if (name := as_str(item.get("name"))) in called else None,
+        )
+        for item in wrappers
+    ]
+
 
 # -- ToolACE: `[Market Trends API(type="INDEX", country="us"), other.f(a=1)]` ----------------------
 
@@ -236,7 +276,7 @@ def _dolci(where: str, row: dict[str, Json], names: Counter[str]) -> Conversatio
     listed = next((text for item in items if (text := item.get("functions"))), None)
     tools: Tools = None
     try:
-        tools = tuple(as_list(literals.column(listed, changes)))
+        tools = tuple(as_list(column(listed, changes)))
     except JsonFault as fault:
         problems.append(bad_tools(where, fault, "functions: "))
     defined = {as_str(tool, "function", "name") or as_str(tool, "name") for tool in tools or ()}

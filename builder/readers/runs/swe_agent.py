@@ -5,6 +5,7 @@ Source: docs/formats/swe-agent.md, docs/formats/mini-swe-agent.md; models/ of bo
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +45,6 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.rows import (
-    benchmark_of_image,
     logged_outcome,
     objects,
     outcome_beside,
@@ -61,6 +61,19 @@ _MARKS = (
     "MINI_SWE_AGENT_FINAL_OUTPUT",
 )
 """Text that only this agent's prompts contain."""
+
+
+_SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
+
+
+def _benchmark_of_image(image: Json) -> str | None:
+    """Returns "SWE-bench" for a container image of its tasks, else None.
+
+    The images are called `swebench/sweb.eval.ARCH.INSTANCE`, without the namespace if built locally
+    (swebench/harness/test_spec). Other training sets use the name in namespaces of their own.
+    """
+    is_swe_bench = isinstance(image, str) and _SWE_BENCH_IMAGE.match(image)
+    return "SWE-bench" if is_swe_bench else None
 
 
 def _recognise(source: Source) -> str | None:
@@ -113,7 +126,7 @@ def _read(source: Source) -> Iterator[Event]:
             context=Context("partial", ("tools",)) if has_calls else Context("rendered"),
             outcome=logged_outcome(
                 outcome_beside(value) or {},
-                benchmark=benchmark_of_image(image),
+                benchmark=_benchmark_of_image(image),
                 exit_status=status,
             ),
         )
@@ -361,7 +374,7 @@ def _facts(run: dict[str, Json]) -> _Facts:
     return _Facts(
         name_or_none(model.get("name")),
         as_str(run, "info", "exit_status"),
-        benchmark_of_image(deployment.get("image")),
+        _benchmark_of_image(deployment.get("image")),
         outcome_beside(run) or {},
     )
 

@@ -10,6 +10,7 @@ from collections import Counter
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.narrow import one_or_many
 
 _MAX_DEPTH = 100
 """Maximum nesting of a literal, since the scanner recurses. `jsonio` limits JSON itself."""
@@ -27,6 +28,7 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{
 _CONSTANTS: dict[str, bool | None] = {
     "True": True, "true": True, "False": False, "false": False, "None": None, "null": None,
 }  # fmt: skip
+_CLOSES = {"{": "}", "[": "]", "(": ")"}
 _ESCAPES = {
     "\\": "\\", "'": "'", '"': '"', "\n": "",
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
@@ -63,6 +65,11 @@ def values(text: str, changes: Counter[str]) -> list[Json]:
     return values
 
 
+def items(text: str, changes: Counter[str]) -> list[Json]:
+    """Returns the values of a text, and for each list among them its items; see `values`."""
+    return [one for item in values(text, changes) for one in one_or_many(item)]
+
+
 def value(text: str, changes: Counter[str]) -> Json:
     """Returns the only value of a text. Raises JsonFault; see `values`."""
     only = values(text, changes)
@@ -71,30 +78,14 @@ def value(text: str, changes: Counter[str]) -> Json:
     return only[0]
 
 
-def column(cell: Json, changes: Counter[str]) -> Json:
-    """Returns the value of a table cell, parsed if it is text; None for blank text.
-
-    Raises JsonFault; see `values`.
-    """
-    if not isinstance(cell, str):
-        return cell
-    return value(cell, changes) if cell.strip() else None
-
-
 def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
     """Returns the literal that begins at `at`, and the position after it. Raises JsonFault."""
     if depth > _MAX_DEPTH:
         raise JsonFault("too_deep", f"a literal nested deeper than {_MAX_DEPTH}")
     at = past_space(text, at)
     first = text[at : at + 1]
-    if first == "{":
-        return _dict(text, at + 1, depth + 1)
-    if first == "[":
-        items, end, _ = _items(text, at + 1, "]", depth + 1)
-        return items, end
-    if first == "(":
-        items, end, is_tuple = _items(text, at + 1, ")", depth + 1)
-        return items if is_tuple else items[0], end
+    if first and first in _CLOSES:
+        return _container(text, at + 1, first, depth + 1)
     if match := _STRING.match(text, at):
         return _unescape(match["single"] if first == "'" else match["double"]), match.end()
     if match := _NUMBER.match(text, at):
@@ -105,33 +96,25 @@ def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
     raise _fault(text, at)
 
 
-def _dict(text: str, at: int, depth: int) -> tuple[Json, int]:
+def _container(text: str, at: int, opening: str, depth: int) -> tuple[Json, int]:
+    """Returns an object, a list, or a tuple as one; a value alone in parentheses is itself."""
+    close, has_comma = _CLOSES[opening], False
+    found: list[Json] = []
     members: dict[str, Json] = {}
-    at = past_space(text, at)
-    while text[at : at + 1] != "}":
-        key, at = scan(text, at, depth)
-        if not isinstance(key, str):
-            raise JsonFault("bad_json", "a key that is not a string")
-        at = _expect(text, at, ":")
-        members[key], at = scan(text, at, depth)
-        at = past_space(text, at)
-        if text[at : at + 1] != "}":
-            at = _expect(text, at, ",")
-    return members, at + 1
-
-
-def _items(text: str, at: int, close: str, depth: int) -> tuple[list[Json], int, bool]:
-    items: list[Json] = []
-    comma = False
     at = past_space(text, at)
     while text[at : at + 1] != close:
         item, at = scan(text, at, depth)
-        items.append(item)
+        if opening != "{":
+            found.append(item)
+        elif isinstance(item, str):
+            members[item], at = scan(text, _expect(text, at, ":"), depth)
+        else:
+            raise JsonFault("bad_json", "a key that is not a string")
         at = past_space(text, at)
         if text[at : at + 1] != close:
-            at = _expect(text, at, ",")
-            comma = True
-    return items, at + 1, comma or not items
+            at, has_comma = _expect(text, at, ","), True
+    is_alone = opening == "(" and found and not has_comma
+    return members if opening == "{" else found[0] if is_alone else found, at + 1
 
 
 def _number(match: re.Match[str]) -> Json:

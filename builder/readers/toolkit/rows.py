@@ -37,7 +37,6 @@ _SCORES = words("outcome", "beside")
 _NESTED = listed("outcome", "nested")
 _SCORE_WORDS = words("outcome", "score")
 _NO_SCORE = words("outcome", "no_score")
-_SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
 
 
 def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json] | None:
@@ -89,16 +88,6 @@ def with_outcome(events: Iterable[Event], row: Json) -> Iterator[Event]:
         if isinstance(event, Conversation) and event.outcome is None:
             event = replace(event, outcome=outcome_beside(row))  # noqa: PLW2901 - completed
         yield event
-
-
-def benchmark_of_image(image: Json) -> str | None:
-    """Returns "SWE-bench" for a container image of its tasks, else None.
-
-    The images are called `swebench/sweb.eval.ARCH.INSTANCE`, without the namespace if built locally
-    (swebench/harness/test_spec). Other training sets use the name in namespaces of their own.
-    """
-    is_swe_bench = isinstance(image, str) and _SWE_BENCH_IMAGE.match(image)
-    return "SWE-bench" if is_swe_bench else None
 
 
 def has_content(value: Json) -> bool:

@@ -8,14 +8,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from builder.conversation import Data, Json, Part, Reasoning, Text, ToolCall, ToolResult, Unparsed
+from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault, dumps
-from builder.readers.toolkit import literals
-from builder.readers.toolkit.literals import past_space, scan, values
-from builder.readers.toolkit.narrow import as_dict, as_str, is_json, name_or_none
+from builder.readers.toolkit.literals import items, past_space, scan
+from builder.readers.toolkit.narrow import as_dict, is_json, name_or_none, one_or_many
 
 MAX_CLOSINGS = 8
 """Maximum number of closing tags to try for one call, whose strings may contain such tags."""
@@ -53,11 +51,11 @@ def call_of(value: Json) -> ToolCall | None:
     return ToolCall(name, arguments, id=name_or_none(item.get("id")))
 
 
-def calls_of(items: list[Json]) -> list[ToolCall] | None:
-    """Returns the calls that objects, or lists of objects, describe; None if one is not a call."""
-    flat = [one for item in items for one in (item if isinstance(item, list) else [item])]
-    calls = [call for item in flat if (call := call_of(item)) is not None]
-    return calls if calls and len(calls) == len(flat) else None
+def calls_of(value: Json) -> list[ToolCall] | None:
+    """Returns the calls that an object, or a list of objects, describes; None if one is no call."""
+    listed = one_or_many(value)
+    calls = [call for item in listed if (call := call_of(item)) is not None]
+    return calls if calls and len(calls) == len(listed) else None
 
 
 def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
@@ -70,7 +68,7 @@ def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
         return [ToolCall(quoted["name"], quoted["arguments"])]
     trial: Counter[str] = Counter()
     try:
-        calls = calls_of(values(text, trial))
+        calls = calls_of(items(text, trial))
     except JsonFault:
         return None
     if calls is None:
@@ -231,10 +229,7 @@ def take_tools(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] 
     for block in _TOOLS.finditer(text):
         body = block["body"].strip()
         if body:
-            items = values(body, changes)
-            definitions = definitions or []
-            for item in items:
-                definitions += item if isinstance(item, list) else [item]
+            definitions = [*(definitions or []), *items(body, changes)]
             spans.append(block.span())
     text, cut = _without(text, spans)
     text, more = _without(text, _format_spans(text))
@@ -297,10 +292,9 @@ def _bare_definitions(system: str, changes: Counter[str]) -> tuple[Json, ...] | 
         return None
     trial: Counter[str] = Counter()
     try:
-        logged = values(system, trial)
+        listed = items(system, trial)
     except JsonFault:
         return None
-    listed = [one for item in logged for one in (item if isinstance(item, list) else [item])]
     specs = [as_dict(as_dict(one).get("function", one)) for one in listed]
     if not specs or not all("name" in spec and "parameters" in spec for spec in specs):
         return None
@@ -327,51 +321,14 @@ def take_listed_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Js
     prose, listed = system[: found.start()].strip(), system[found.end() :]
     trial: Counter[str] = Counter()
     try:
-        items = values(listed, trial)
+        definitions = items(listed, trial)
     except JsonFault:
         end = max((match.end() for match in _ENDS_LINE.finditer(listed)), default=0)
         if not end or not listed[end:].strip():
             raise
         trial.clear()
-        items = values(listed[:end], trial)
+        definitions = items(listed[:end], trial)
         prose = "\n\n".join(filter(None, (prose, listed[end:].strip())))
     changes.update(trial)
     changes["tools_preamble"] += 1
-    definitions = [one for item in items for one in (item if isinstance(item, list) else [item])]
     return prose, tuple(definitions)
-
-
-# -- results in objects with the names of their tools ---------------------------------------------
-
-
-def results_in_text(
-    text: str,
-    called: Sequence[str],
-    changes: Counter[str],
-    wraps: Callable[[dict[str, Json]], bool],
-    key: str,
-) -> list[ToolResult]:
-    """Returns the results in a text that is an object which wraps one, or a list of these.
-
-    A tool's own output may look like that: `wraps` states whether an object wraps a result, which
-    is its value at `key`, and there may not be more objects than calls. `called` are their names.
-    Otherwise the text is the result. `changes` counts each that was taken out (`result_unwrapped`).
-    """
-    trial: Counter[str] = Counter()
-    try:
-        values = literals.values(text, trial) if text.lstrip()[:1] in ("{", "[") else []
-    except JsonFault:
-        values = []
-    listed = [item for one in values for item in (one if isinstance(one, list) else [one])]
-    wrappers = [as_dict(item) for item in listed]
-    if not 0 < len(wrappers) <= len(called) or not all(map(wraps, wrappers)):
-        return [ToolResult((Text(text),))]
-    changes.update(trial)
-    changes["result_unwrapped"] += len(wrappers)
-    return [
-        ToolResult(
-            (Text(inner) if isinstance(inner := item[key], str) else Data(inner),),
-            name=name if (name := as_str(item.get("name"))) in called else None,
-        )
-        for item in wrappers
-    ]
