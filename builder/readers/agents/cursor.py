@@ -43,7 +43,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import RecordLog, add_records, objects
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.toolkit.unknown_keys import message_keys, noted
 from builder.readers.traces.parts import read_parts, read_result
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
@@ -65,8 +65,6 @@ _MAX_BLOBS = 100_000
 _MAX_DEPTH = 50
 
 _NAME = "cursor"
-_KEYS = MESSAGE_KEYS | {"providerOptions"}
-"""Keys of messages that are known."""
 
 
 def _read_store(source: Source, name: str) -> Iterator[Event]:
@@ -97,7 +95,7 @@ def _read_store(source: Source, name: str) -> Iterator[Event]:
         if value.get("role") == "system":
             source.seen(where, value)
             continue
-        message = noted([_message(value)], value, _KEYS)[0]
+        message = noted([_message(value)], value, message_keys("cursor"))[0]
         if message.role != "assistant":
             history.append(message, where)
         elif message.parts:

@@ -36,7 +36,7 @@ from builder.readers.toolkit.narrow import (
     unknown_code,
 )
 from builder.readers.toolkit.rows import RecordLog, add_records, objects
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted, unknown_names
+from builder.readers.toolkit.unknown_keys import PART_KEYS, message_keys, noted, unknown_names
 from builder.readers.traces.parts import read_call, read_part, read_parts
 from builder.sources.listing import Listing
 from builder.sources.source import Source
@@ -116,10 +116,6 @@ _SUMMARY = "compaction_summary"
 _ADDED = "compaction_continuation"
 _REMINDER = "injection"
 """The kind of messages that the program inserted as reminders."""
-
-
-_KEYS = MESSAGE_KEYS | {"toolCalls", "toolCallId", "origin", "isError", "durationMs", "note"}
-"""Keys of messages that are known."""
 
 
 @dataclass(slots=True)
@@ -246,7 +242,7 @@ class _Replay(RecordLog):
         """Appends a message; while calls are pending, it waits for their results."""
         origin = as_dict(value.get("origin"))
         kind = _kind(origin)
-        message = noted([_message(value, kind)], value, _KEYS)[0]
+        message = noted([_message(value, kind)], value, message_keys("kimi-code"))[0]
         entry = HistoryEntry(
             message,
             where,

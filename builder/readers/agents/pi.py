@@ -44,8 +44,8 @@ from builder.readers.toolkit.places import Segments, ignored, span
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_keys import (
-    MESSAGE_KEYS,
     carries_content,
+    message_keys,
     noted,
     unknown_message,
 )
@@ -285,13 +285,6 @@ ROLES = frozenset({
 })  # fmt: skip
 """The roles of messages that the program knows; it sends no others."""
 
-_KEYS = MESSAGE_KEYS | {
-    "toolCallId", "toolName", "isError", "stopReason", "details", "errorMessage", "responseId",
-    "api", "provider", "command", "output", "exitCode", "cancelled", "truncated", "fullOutputPath",
-    "excludeFromContext", "customType", "display", "summary", "fromId", "tokensBefore",
-}  # fmt: skip
-"""Keys of messages that are known, or that the program does not send."""
-
 
 _ROLE_OF = {
     "compaction": "compactionSummary", "branch_summary": "branchSummary",
@@ -310,7 +303,7 @@ def _entry_message(entry: Entry, turn: str) -> Message | None:
         return _message(entry, _ROLE_OF.get(kind, ""), turn)
     message = as_dict(entry.get("message"))
     read = _message(message, as_str(message.get("role")), turn)
-    return read and noted([read], message, _KEYS)[0]
+    return read and noted([read], message, message_keys("pi"))[0]
 
 
 def _hides_reasoning(entry: Entry) -> bool:

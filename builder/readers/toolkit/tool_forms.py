@@ -44,10 +44,11 @@ SCHEMAS = ("parameters", "params", "input_schema", "inputSchema", "schema", "arg
 
 def by_name(value: Json) -> Json:
     """Returns definitions that are an object by their names as a list; other values unchanged."""
-    if not isinstance(value, dict) or not value:
-        return value
-    are_tools = all(not as_dict(item).keys().isdisjoint(SCHEMAS) for item in value.values())
-    return [{"name": name, **as_dict(item)} for name, item in value.items()] if are_tools else value
+    tools = as_dict(value)
+    are_tools = all(not as_dict(item).keys().isdisjoint(SCHEMAS) for item in tools.values())
+    return (
+        [{"name": name, **as_dict(tools[name])} for name in tools] if tools and are_tools else value
+    )
 
 
 _HOLDERS = ("function", "toolSpec", "parameters", "input_schema", "inputSchema")

@@ -71,17 +71,13 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.tool_forms import is_deferred, loaded_names, without_deferred
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, unknown_in
+from builder.readers.toolkit.unknown_keys import message_keys, unknown_in
 from builder.sources.source import Record, Source
 
 # -- converts the branches of a session to conversations with the context of each answer -----------
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
-_KEYS = MESSAGE_KEYS | {
-    "stop_sequence", "stop_details", "container", "context_management", "diagnostics",
-}  # fmt: skip
-"""Keys of answers that are known."""
 
 _ALTERED = "digest"
 """The code of `Context.missing` for a request that does not match the log's own digests."""
@@ -349,7 +345,8 @@ def messages_of(
             name = turn.lines[0].response
             model = turn.lines[-1].model
             logged = (line.value.get("message") for line in turn.lines)
-            unknown = tuple(dict.fromkeys(key for one in logged for key in unknown_in(one, _KEYS)))
+            keys = message_keys("claude-code")
+            unknown = tuple(dict.fromkeys(key for one in logged for key in unknown_in(one, keys)))
             yield Message("assistant", turn.parts, name, code, context, model, unknown=unknown)
             continue
         if sent.code == LOST_RECORD.code:
