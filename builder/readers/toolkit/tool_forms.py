@@ -44,11 +44,12 @@ SCHEMAS = ("parameters", "params", "input_schema", "inputSchema", "schema", "arg
 
 def by_name(value: Json) -> Json:
     """Returns definitions that are an object by their names as a list; other values unchanged."""
-    tools = as_dict(value)
-    are_tools = all(not as_dict(item).keys().isdisjoint(SCHEMAS) for item in tools.values())
-    return (
-        [{"name": name, **as_dict(tools[name])} for name in tools] if tools and are_tools else value
-    )
+    tools: list[Json] = [
+        {"name": name, **as_dict(item)}
+        for name, item in as_dict(value).items()
+        if not as_dict(item).keys().isdisjoint(SCHEMAS)
+    ]
+    return tools if tools and len(tools) == len(as_dict(value)) else value
 
 
 _HOLDERS = ("function", "toolSpec", "parameters", "input_schema", "inputSchema")
