@@ -77,11 +77,8 @@ def build(
             model = before.tokenizer.model or before.tokenizer.template_name
             warn(f"{out} holds a dataset for {model}, made with other settings: it is replaced")
     scrub = config.audit.scrub
-    key = (
-        derive_key(task.source for task in tasks if _is_first_chunk(task))
-        if scrub.needs_key
-        else b""
-    )
+    first = (task.source for task in tasks if _is_first_chunk(task))
+    key = derive_key(first) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
     with _resumable(), removed_if_unused(out), output_folder(out) as work, SharedPool() as pool:
