@@ -57,7 +57,7 @@ def test_a_build_takes_the_options_of_the_command(tmp_path):
         builder.build_dataset([ROW], tmp_path / "o", chat_template="no.jinja")
     with pytest.raises(builder.UsageError, match=r"^model 'no': no model with a known"):
         builder.build_dataset([ROW], tmp_path / "o", model="no")
-    with pytest.raises(builder.UsageError, match="no such folder"):
+    with pytest.raises(builder.UsageError, match="No such file or directory"):
         builder.report_dataset(built, tmp_path / "none" / "x.html")
 
 

@@ -236,10 +236,8 @@ def report_dataset(
     from builder.paths import expand_home
     from builder.qwen3.tokenizer import target_for
     from builder.report.report import report_html
-    from builder.sources.store import is_url, local_output
+    from builder.sources.store import local_output
 
-    if not is_url(os.fspath(out)) and not Path(out).absolute().parent.is_dir():
-        raise UsageError(f"output {str(out)!r}: no such folder")
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         name = tokenizer_of(manifest, tokenizer)

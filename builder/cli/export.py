@@ -139,7 +139,8 @@ def _print_run(run: TrainerRun, variant: str, out: str) -> None:
     command = f"cd {place} && {run.command}" if "://" not in out else f"{run.command} in a copy"
     print(f"  {run.title}: {escaped(command)}")  # unwrapped, to be pasted
     if run.drops:
-        print_wrapped("    ", f"drops {run.drops}", "    ", WARNING)
+        why = "a query stands right after tool results; --to trl or --to axolotl trains them"
+        print_wrapped("    ", f"drops {run.drops} ({why})", "    ", WARNING)
     if not run.difference:
         return
     exact = f". Exact: --to {run.exact}" if run.exact not in (None, variant) else ""

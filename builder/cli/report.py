@@ -15,7 +15,8 @@ from builder.cli.tokenizer import say_tokenizer
 from builder.dataset.rows import dataset_rows
 from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
-from builder.sources.store import local_output
+from builder.problem import UsageError
+from builder.sources.store import is_url, local_output
 
 
 @command()
@@ -23,6 +24,8 @@ def report(
     dataset: str, out: str = "report.html", tokenizer: str | None = None, *, output: Output
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
+    if not is_url(out) and not Path(out).absolute().parent.is_dir():
+        raise UsageError(f"output {out!r}: no such folder")
     say_tokenizer(dataset, tokenizer, None, output)
     with local_output(out) as place:
         report_dataset(dataset, place, tokenizer=tokenizer, workers=default_workers())

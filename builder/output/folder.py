@@ -259,7 +259,7 @@ def put_in_place(finished: Path, out: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file, in a new folder if need be; an earlier one stays until it is complete.
+    """Writes a file into a folder that exists; an earlier one stays until it is complete.
 
     Raises UsageError if it cannot be written.
     """
@@ -268,7 +268,6 @@ def write_whole(path: Path, data: bytes) -> None:
             path.write_bytes(data)  # a pipe or a device, such as /dev/stdout
             return
         target = path.resolve()  # for a link, the file it points to is replaced, not the link
-        target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.partial")
         try:
             with partial.open("wb") as stream:

@@ -10,7 +10,6 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -119,16 +118,12 @@ def model_named(name: str) -> Model:
 def _nearest(name: str, known: Mapping[str, tuple[str, Template]]) -> str:
     """Returns the model that was meant: of those with the same beginning, the nearest."""
     words = name.lower().split("-")
-
-    def shared(other: str) -> int:
-        pairs = zip(words, other.lower().split("-"), strict=False)
-        return len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
-
     parts = [part for one in known for part in (one, one.rpartition("/")[2])]
-    most = max(map(shared, parts))
-    if not most:
-        parts = [template.model.rpartition("/")[2] for _, template in known.values()]
-    return nearest(name, {part for part in parts if shared(part) == most})
+    for end in range(len(words), 0, -1):
+        begin = "-".join([*words[:end], ""])
+        if like := [part for part in parts if f"{part}-".lower().startswith(begin)]:
+            return nearest(name, like)
+    return nearest(name, {template.model.rpartition("/")[2] for _, template in known.values()})
 
 
 def positions_of(name: str) -> int | None:

@@ -283,12 +283,7 @@ class Trainer:
         """Returns which samples it leaves out of the training, and why, or ""."""
         if not self.alternates or not facts.following:
             return ""
-        count = f"{facts.following:,} of {counted(facts.samples, 'sample')}"
-        return (
-            f"{count}, whose turns do not alternate: a query stands right after tool results"
-            " (--to trl or --to axolotl trains them; `builder verify --masks` counts the samples of"
-            " the dataset, before an export leaves any out or ends them early)"
-        )
+        return f"{facts.following:,} of {counted(facts.samples, 'sample')}, whose turns do not alternate"
 
     def can_train(self, variant: str, targets: Targets) -> bool:
         """Returns whether it can train just these targets when it reads the variant."""
@@ -383,8 +378,7 @@ def _llama_factory(variant: str, facts: Facts) -> Iterator[str]:
     if facts.hybrid and facts.targets == "every":
         yield _BLOCKS
     if facts.bare:
-        samples = counted(facts.samples, "sample")
-        yield f"newlines stand before the definitions in {facts.bare:,} of {samples}"
+        yield f"newlines before the definitions in {facts.bare} of {facts.samples} samples"
     if facts.thinking:
         yield f"thoughts are removed ({facts.thinking} of {facts.samples} samples)"
 
@@ -601,12 +595,12 @@ def configurations(
     texts: dict[str, str] = {}
     for trainer in trainers:
         difference = difference_of(trainer, variant, facts)
-        if dropped := trainer.drops(facts).partition(" (")[0]:
-            difference = f"drops {dropped}" + (f"; {difference}" if difference else "")
+        if dropped := trainer.drops(facts):
+            difference = f"drops {dropped}; {difference}"
         exactness = f"Not exact: {difference}." if difference else _EXACT
         head = f"# {exactness}\n" + (f"# {beyond}\n" if beyond else "")
         for path in trainer.run(variant)[1]:
-            text = _TEMPLATES.get_template(path.removeprefix("../") + ".jinja").render(
+            text = _TEMPLATES.get_template(f"{path.removeprefix('../')}.jinja").render(
                 export=export,
                 facts=facts,
                 length=trainer.length(facts, variant),

@@ -130,7 +130,7 @@ def test_samples_that_a_trainer_drops_are_named(tmp_path, capsys):
     assert f"LLaMA-Factory drops {why}" in (tmp_path / "out" / "README.md").read_text()
     configuration = (tmp_path / "out" / "configs" / "llama_factory.yaml").read_text()
     assert configuration.startswith(f"# Not exact: drops {why}")
-    assert "newlines stand before the definitions in 1 of 2 samples" in configuration
+    assert "newlines before the definitions in 1 of 2 samples" in configuration
     again = ["export", str(path), "--to", "llama-factory", "-o", str(tmp_path / "b"), "--json"]
     assert cli.main(again) == 0
     dropped = json.loads(capsys.readouterr().out)["dropped_by_trainer"]
