@@ -87,7 +87,7 @@ def python(site):
         path = os.pathsep.join([str(ROOT), str(site)])
         done = subprocess.run(
             [sys.executable, *arguments],
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             cwd=site.parent,
             capture_output=True,
             encoding="utf-8",
