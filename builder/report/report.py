@@ -107,12 +107,18 @@ def report_html(
     left = MAX_BYTES - sum(len(part.encode()) for part in sections.values())
     bodies = render(samples) if render else (sample_body(item, target) for item in samples)
     sections["samples"] = _samples(samples, bodies, counts.samples, target, left)
-    parts = [(key, title, sections[key], key in _FOLDED) for key, title in _SECTIONS]
-    body = macro("report", "sections", parts=parts)
+    body = []
+    for key, title in _SECTIONS:
+        style = "unseen-title" if key == "overview" else None
+        heading = tag("h2", text(title), id=f"{key}-title", class_=style)
+        content = join((heading, sections[key]))
+        if key in _FOLDED:
+            content = tag("details", tag("summary", heading), sections[key])
+        body.append(tag("section", content, id=key))
     name = manifest.name or name
     links = [(f"#{key}", title) for key, title in _SECTIONS]
     subtitle = _SUBTITLE if name else ""
-    return page(shorten(name or _SUBTITLE, 80), body, links, KEYS, subtitle=subtitle)
+    return page(shorten(name or _SUBTITLE, 80), join(body), links, KEYS, subtitle=subtitle)
 
 
 def sample_body(picked: Picked, target: Target) -> Html:
