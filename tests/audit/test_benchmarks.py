@@ -9,7 +9,7 @@ from support.runs.builds import build, lines
 from builder import cli
 from builder.output.manifest import Manifest
 from builder.push import gates
-from builder.readers.toolkit.rows import benchmark_of_image
+from builder.readers.runs.swe_agent import _benchmark_of_image
 
 REWARDS = [1.0, 0.0, 1.0, 0.5, 1.0]
 
@@ -112,4 +112,4 @@ def test_select_by_outcome_gives_exactly_those_runs(runs, tmp_path, where, kept)
     ],
 )
 def test_images_of_swe_bench(image, name):
-    assert benchmark_of_image(image) == name
+    assert _benchmark_of_image(image) == name
