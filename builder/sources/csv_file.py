@@ -45,22 +45,22 @@ def first_rows(head: bytes) -> tuple[str, tuple[str, ...], list[Row]]:
             continue
         if stream.read(1) == "" and len(rows) > 1:
             rows.pop()  # may be cut off
-        # Prose has semicolons, and logs have tabs: with these, each row must fit.
-        checked = rows[:1] if separator == "," else rows
-        if len(names) > 1 and all(len(row) in (0, len(names)) for row in checked):
-            whole = [_row(names, row) for row in rows if len(row) == len(names)]
-            return separator, tuple(names), whole
+        # Prose has semicolons, and logs tabs: with these, each row must fit, and no name is padded.
+        checked = rows[:1] if separator == "," else [[n for n in names if n == n.strip()], *rows]
+        size = len(names)
+        if size > 1 and all(len(row) in (0, size) for row in checked):
+            return separator, tuple(names), [_row(names, row) for row in rows if len(row) == size]
     return ",", (), []
 
 
 def json_columns(rows: Sequence[Row]) -> frozenset[str]:
     """Returns the columns whose fields are all JSON objects or lists, as texts."""
-    found = set()
-    for name in (rows or [{}])[0].keys() - _TEXTS:
-        values = [loads_text(row[name]) for row in rows if row[name]]
-        if values and all(isinstance(value, dict | list) for value in values):
-            found.add(name)
-    return frozenset(found)
+    return frozenset(
+        name
+        for name in (rows or [{}])[0].keys() - _TEXTS
+        if (values := [loads_text(row[name]) for row in rows if row[name]])
+        and all(isinstance(value, dict | list) for value in values)
+    )
 
 
 def read_rows(stream: BinaryIO, separator: str) -> Generator[tuple[str, Row] | Problem]:
@@ -77,15 +77,14 @@ def read_rows(stream: BinaryIO, separator: str) -> Generator[tuple[str, Row] | P
         for number, row in enumerate(rows, 1):
             where = f"row {number}"
             if row and len(row) != len(names):
-                detail = f"{len(row)} fields, the header names {len(names)}"
-                yield Problem("bad_row", where, detail)
+                yield Problem("bad_row", where, f"{len(row)} fields, the header names {len(names)}")
             elif row:
                 yield where, _row(names, row)
     except STREAM_ERRORS as error:
         yield stream_problem(error, "table")
     except csv.Error as error:
-        code = "truncated" if "unexpected end" in str(error) else "bad_row"
-        yield Problem(code, "table", str(error))
+        is_cut = "unexpected end" in str(error)
+        yield Problem("truncated" if is_cut else "bad_row", "table", str(error))
     finally:
         csv.field_size_limit(before)
         text.detach()

@@ -459,7 +459,6 @@ class _Rollout:
         if not self.is_complete and (turn := self._last()):
             turn.parts.append(LOST_RECORD)
         self.open = None
-        self.has_counts = True  # the line may have been the one that shows it
         self.turns.append(_RolloutTurn("user", [LOST_RECORD], hides={"history"}))
 
     def end(self) -> Iterator[Event]:
@@ -766,8 +765,6 @@ def read(source: Source) -> Iterator[Event]:
         if before:
             rollout.inherit(before)
         joining = interleaved(own)
-        if any(at < begin for at in lost):
-            rollout.lose()  # it may go on with what was lost
         for at, line in enumerate(own):
             if begin + at in lost or (lost and begin and not at):  # it may continue what is lost
                 rollout.lose()
